@@ -1,5 +1,6 @@
 // The 3 × 3 convolutions of ResNet-50 and their gradients, node by node, by every implementation that takes them.
-// Each gets its arrays in the layouts it likes; what it derives from the weights at each step of training is included.
+// Each gets its arrays in the layouts it prefers; what it derives from the weights at each step of training is
+// included.
 //   convolution [batch size] [threads]
 #include <algorithm>
 #include <chrono>
@@ -43,10 +44,10 @@ double time_of(const Implementation& implementation, NodeView node, std::vector<
   node.inputs = inputs;
   node.outputs = outputs;
   if (implementation.refuse && !implementation.refuse(node).empty()) return -1;
-  if (implementation.likes)
-    if (const auto wish = implementation.likes(node)) {
-      for (size_t i = 0; i < inputs.size(); ++i) inputs[i].layout = wish->inputs[i];
-      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].layout = wish->outputs[i];
+  if (implementation.preferred_layouts)
+    if (const auto preferred = implementation.preferred_layouts(node)) {
+      for (size_t i = 0; i < inputs.size(); ++i) inputs[i].layout = preferred->inputs[i];
+      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].layout = preferred->outputs[i];
     }
   const auto kernel = implementation.build(node);
   std::vector<NDArray> arrays;
@@ -57,14 +58,14 @@ double time_of(const Implementation& implementation, NodeView node, std::vector<
       addresses.push_back(arrays.back().mutable_data());
     }
   NDArray scratch = zeros({static_cast<int64_t>(kernel->scratch_bytes / 4 + 16)});
-  NDArray kept = zeros({static_cast<int64_t>(kernel->kept_bytes / 4 + 16)});
+  NDArray cached = zeros({static_cast<int64_t>(kernel->cached_bytes / 4 + 16)});
   const Args args{.inputs = addresses.data(),
                   .outputs = addresses.data() + inputs.size(),
                   .scratch = scratch.mutable_data(),
-                  .kept = kept.mutable_data()};
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
+                  .cached = cached.mutable_data()};
+  if (kernel->cached_bytes > 0) kernel->prepare(args);
   return fastest_ms([&] {
-    if (kernel->kept_bytes > 0 && node.is_train) kernel->prepare(args);
+    if (kernel->cached_bytes > 0 && node.is_train) kernel->prepare(args);
     kernel->run(args);
   });
 }

@@ -76,7 +76,7 @@ void add(ImplementationTable& table) {
     const ComposedInputs in = composed_inputs(node);
     return build_composed(node, network_of(node.as<P>(), in), in);
   };
-  implementation.worth_keeping = true;
+  implementation.cache_when_invoked = true;
   table.add<P>(std::move(implementation));
 }
 

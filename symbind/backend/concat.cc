@@ -47,8 +47,8 @@ std::vector<JoiningOperator> splitting_operators() {
   };
 }
 
-std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
-                                              std::span<const Tensor> asked) {
+std::optional<PreferredLayouts> prefer_along_channels(const NodeView& node, const JointArrays& arrays,
+                                                      std::span<const Tensor> asked) {
   if (arrays.whole.shape.rank() < 3 || arrays.axis != 1) return std::nullopt;
   for (const Tensor& tensor : asked) {
     if (tensor.layout == Layout::plain || tensor.shape.rank() < 3) continue;
@@ -56,7 +56,8 @@ std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointA
     if (std::any_of(arrays.parts.begin(), arrays.parts.end(),
                     [&](const Tensor& part) { return part.shape[1] % block != 0; }))
       continue;
-    return LayoutWish{std::vector(node.inputs.size(), tensor.layout), std::vector(node.outputs.size(), tensor.layout)};
+    return PreferredLayouts{std::vector(node.inputs.size(), tensor.layout),
+                            std::vector(node.outputs.size(), tensor.layout)};
   }
   return std::nullopt;
 }

@@ -37,7 +37,7 @@ std::vector<JoiningOperator> splitting_operators();
 
 // Along channels the parts may be in any layout they share, if that has whole blocks of each part. `asked`: the
 // inputs that are read.
-std::optional<LayoutWish> wish_along_channels(const NodeView& node, const JointArrays& arrays,
-                                              std::span<const Tensor> asked);
+std::optional<PreferredLayouts> prefer_along_channels(const NodeView& node, const JointArrays& arrays,
+                                                      std::span<const Tensor> asked);
 
 }  // namespace symbind

@@ -21,9 +21,9 @@ class Borrowed final : public Kernel {
     const NodeView view{op_of<P>(), params_.get(), node.name, inputs_, outputs_, node.is_train, -1, node.context};
     kernel_ = choose(view).build(view);
     scratch_bytes = kernel_->scratch_bytes;
-    kept_bytes = kernel_->kept_bytes;
-    for (const int input : kernel_->kept_from)
-      kept_from.push_back(static_cast<int>(order_.at(static_cast<size_t>(input))));
+    cached_bytes = kernel_->cached_bytes;
+    for (const int input : kernel_->cached_from)
+      cached_from.push_back(static_cast<int>(order_.at(static_cast<size_t>(input))));
   }
 
   void prepare(const Args& args) override {
@@ -55,8 +55,8 @@ class WithBias final : public Kernel {
   WithBias(std::unique_ptr<Kernel> inner, std::function<void(const Args&)> add_bias)
       : inner_(std::move(inner)), add_bias_(std::move(add_bias)) {
     scratch_bytes = inner_->scratch_bytes;
-    kept_bytes = inner_->kept_bytes;
-    kept_from = inner_->kept_from;
+    cached_bytes = inner_->cached_bytes;
+    cached_from = inner_->cached_from;
   }
   void prepare(const Args& args) override { inner_->prepare(args); }
   void run(const Args& args) override {

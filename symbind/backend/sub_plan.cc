@@ -94,7 +94,7 @@ void SubPlan::make_steps() {
   for (const GraphNode& node : graph.nodes) {
     if (index_of(node.id) == graph.forward_nodes) forward_steps_ = steps_.size();
     if (node.is_variable() || plan_.memory.skip[node.id]) continue;
-    steps_.push_back({node.kernel.get(), &node, addresses, node.kernel->kept_bytes > 0});
+    steps_.push_back({node.kernel.get(), &node, addresses, node.kernel->cached_bytes > 0});
     addresses += node.inputs.size() + static_cast<size_t>(node.outputs);
     capturable_ &= node.kernel->capturable;
   }
@@ -169,7 +169,7 @@ void SubPlan::run(size_t begin, size_t end, const Args& outer, const SubPlanArra
     for (int k = 0; k < node.outputs; ++k)
       addresses_[next++] = address(plan_.memory.tensors[node.first_output + k], scratch);
     args.scratch = address(plan_.memory.scratch[node.id], scratch);
-    args.kept = step.prepares ? static_cast<std::byte*>(args.scratch) + cached_offset(*step.kernel) : nullptr;
+    args.cached = step.prepares ? static_cast<std::byte*>(args.scratch) + cached_offset(*step.kernel) : nullptr;
     if (step.prepares) step.kernel->prepare(args);
     step.kernel->run(args);
   }

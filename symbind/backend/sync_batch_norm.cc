@@ -281,7 +281,7 @@ void add(ImplementationTable& table) {
     if (!sums || node.outputs[0].shape.size() == 0) return alone;
     return std::make_unique<Part>(node, params, in, std::move(alone));
   };
-  implementation.worth_keeping = true;
+  implementation.cache_when_invoked = true;
   table.add<P>(std::move(implementation));
 }
 

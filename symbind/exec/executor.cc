@@ -469,7 +469,7 @@ MemoryReport Executor::memory() const {
   const Use use(self, "memory");
   const Plan& plan = self.largest_plan();
   MemoryReport report;
-  for (const auto& [key, compiled] : self.plans) report.cached += compiled->plan->kept_bytes();
+  for (const auto& [key, compiled] : self.plans) report.cached += compiled->plan->cached_bytes();
   report.arena = plan.arena_bytes();
   report.unshared = plan.memory().unshared_bytes;
   report.lower_bound = plan.memory().lower_bound;

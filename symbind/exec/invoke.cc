@@ -56,7 +56,8 @@ std::atomic<int> forks{0};
 // Kernels that are slow to build are cached, per thread; the key is everything they depend on.
 std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   const Implementation& implementation = choose(node);
-  if (!implementation.worth_keeping || node.random_slot >= 0 || node.op.keeps_state) return implementation.build(node);
+  if (!implementation.cache_when_invoked || node.random_slot >= 0 || node.op.keeps_state)
+    return implementation.build(node);
   TextStream key;
   key << &implementation << node.context << node.is_train << forks;
   for (const ParamField& field : node.op.fields) key << '|' << field.print(node.params);
@@ -102,7 +103,7 @@ ReadyOp::ReadyOp(const OpDef& op, std::span<const NDArray> inputs, std::shared_p
   random_ = op.is_random(params_.get(), options.is_train);
   kernel_ = kernel_for({op, params_.get(), "", in, outputs_, options.is_train, random_ ? 0 : -1, context_});
   target_ = &Target::get(context_);
-  simple_ = !random_ && kernel_->scratch_bytes + kernel_->kept_bytes == 0 && outputs_.size() == 1 &&
+  simple_ = !random_ && kernel_->scratch_bytes + kernel_->cached_bytes == 0 && outputs_.size() == 1 &&
             inputs.size() <= 4 && std::find(updated_.begin(), updated_.end(), true) == updated_.end();
 }
 
@@ -112,7 +113,7 @@ namespace {
 void run_inside(Target& target, Kernel& kernel, const Args& args) {
   const uint32_t state = target.enter();
   try {
-    if (kernel.kept_bytes > 0) kernel.prepare(args);
+    if (kernel.cached_bytes > 0) kernel.prepare(args);
     kernel.run(args);
   } catch (...) {
     target.leave(state);
@@ -165,14 +166,14 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
     addresses.push_back(results.back().mutable_data());
   }
   Args args{addresses.data(), addresses.data() + inputs.size()};
-  std::unique_ptr<Storage> scratch, kept, cursor;
+  std::unique_ptr<Storage> scratch, cached, cursor;
   if (kernel_->scratch_bytes > 0) {
     scratch = std::make_unique<Storage>(device, kernel_->scratch_bytes);
     args.scratch = scratch->mutable_data();
   }
-  if (kernel_->kept_bytes > 0) {
-    kept = std::make_unique<Storage>(device, kernel_->kept_bytes);
-    args.kept = kept->mutable_data();
+  if (kernel_->cached_bytes > 0) {
+    cached = std::make_unique<Storage>(device, kernel_->cached_bytes);
+    args.cached = cached->mutable_data();
   }
   if (random_) {
     cursor = std::make_unique<Storage>(device, sizeof(RandomCursor));

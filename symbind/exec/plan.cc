@@ -149,7 +149,7 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
     }
     step_of_node_[node.id] = static_cast<int>(steps_.size());
     const bool capturable = node.kernel->capturable;
-    const bool prepares = node.kernel->kept_bytes > 0 && !node.caches_derived;
+    const bool prepares = node.kernel->cached_bytes > 0 && !node.caches_derived;
     if (part.stretches.empty() || part.stretches.back().capturable != capturable)
       part.stretches.push_back({steps_.size(), steps_.size(), capturable, 0, nullptr});
     steps_.push_back({node.kernel.get(), {}, node.id, prepares});
@@ -216,7 +216,7 @@ void Plan::run_queues(Part& part) {
 void Plan::make_cached() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
-    if (step.kernel->kept_bytes == 0 || step.prepare_each_run) continue;
+    if (step.kernel->cached_bytes == 0 || step.prepare_each_run) continue;
     Cached cached{i, cached_storage(step), {}};
     find_sources(cached);
     cached_.push_back(std::move(cached));
@@ -224,7 +224,7 @@ void Plan::make_cached() {
 }
 
 std::shared_ptr<Storage> Plan::cached_storage(const Step& step) const {
-  return std::make_shared<Storage>(Device::get(graph_.node(step.node).context), step.kernel->kept_bytes);
+  return std::make_shared<Storage>(Device::get(graph_.node(step.node).context), step.kernel->cached_bytes);
 }
 
 void Plan::release_kept() {
@@ -237,7 +237,7 @@ void Plan::release_kept() {
 void Plan::find_sources(Cached& cached) const {
   const Step& step = steps_[cached.step];
   cached.sources.clear();
-  for (const int index : step.kernel->kept_from) {
+  for (const int index : step.kernel->cached_from) {
     const Location& location = memory_.tensors[graph_.node(step.node).inputs[static_cast<size_t>(index)]];
     cached.sources.emplace_back(&outside_[static_cast<size_t>(location.index)].storage(), 0);
   }
@@ -320,12 +320,12 @@ void Plan::take_addresses() {
     for (int i = 0; i < node.outputs; ++i) addresses_[next++] = address(memory_.tensors[node.first_output + i]);
     step.args.scratch = address(memory_.scratch[step.node]);
     if (step.prepare_each_run)  // after the scratch, where plan_memory reserved space
-      step.args.kept = static_cast<std::byte*>(step.args.scratch) + cached_offset(*step.kernel);
+      step.args.cached = static_cast<std::byte*>(step.args.scratch) + cached_offset(*step.kernel);
     step.args.random = cursor_of(node.context);
     step.args.stream = Target::get(node.context).stream(Device::get(node.context));
   }
   for (const Cached& cached : cached_)
-    steps_[cached.step].args.kept = cached.storage ? cached.storage->mutable_data() : nullptr;
+    steps_[cached.step].args.cached = cached.storage ? cached.storage->mutable_data() : nullptr;
   for (Part* part : {&forward_, &backward_})
     for (Stretch& stretch : part->stretches) {
       stretch.captured.reset();
@@ -518,7 +518,7 @@ void Plan::poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges
 
 size_t Plan::arena_bytes() const { return memory_.total_bytes(); }
 
-size_t Plan::kept_bytes() const {
+size_t Plan::cached_bytes() const {
   size_t sum = 0;
   for (const Cached& cached : cached_) sum += cached.storage ? cached.storage->bytes() : 0;
   return sum;

@@ -96,7 +96,7 @@ class Plan {
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   size_t arena_bytes() const;
-  size_t kept_bytes() const;
+  size_t cached_bytes() const;
   // Releases data cached from parameters; the next run recomputes it.
   void release_kept();
   const StepTimes* times() const { return times_.get(); }  // none: nothing is timed

@@ -203,7 +203,7 @@ class PlanTable {
     const bool in_place = runs && overwrites_an_input(node);
     const auto [in, out] = traffic(node);
     const size_t scratch = runs ? working_bytes(node) : 0;
-    const size_t cached = runs && node.caches_derived ? node.kernel->kept_bytes : 0;
+    const size_t cached = runs && node.caches_derived ? node.kernel->cached_bytes : 0;
 
     count(node, runs, in_place, cached);
     const std::string note = !runs ? "view" : in_place ? "in place" : "";

@@ -86,22 +86,23 @@ class LayoutFlow {
     }
     std::vector<Layout> layouts;
     for (const TensorId input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
-    std::optional<LayoutWish> wish = layout_wish(old_, node, layouts);
-    if (!wish) {
+    std::optional<PreferredLayouts> preferred = preferred_layouts(old_, node, layouts);
+    if (!preferred) {
       if (const std::optional<Layout> layout = followed(node))
-        wish = LayoutWish{std::vector(node.inputs.size(), *layout),
-                          std::vector(static_cast<size_t>(node.outputs), *layout)};
+        preferred = PreferredLayouts{std::vector(node.inputs.size(), *layout),
+                                     std::vector(static_cast<size_t>(node.outputs), *layout)};
     }
     std::vector<TensorId> inputs;
     const std::vector<bool> shape_only = shape_only_inputs(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorId now = rewriter_.now(node.inputs[i]);
-      const Layout wanted = wish ? wish->inputs[i] : Layout::plain;
+      const Layout wanted = preferred ? preferred->inputs[i] : Layout::plain;
       inputs.push_back(shape_only[i] ? now : in_layout(now, wanted));
     }
     const GraphNode& made = rewriter_.replace(node, node.source, std::move(inputs));
-    if (!wish) return;
-    for (int i = 0; i < made.outputs; ++i) tensor(made.first_output + i).layout = wish->outputs[static_cast<size_t>(i)];
+    if (!preferred) return;
+    for (int i = 0; i < made.outputs; ++i)
+      tensor(made.first_output + i).layout = preferred->outputs[static_cast<size_t>(i)];
   }
 
   const Graph& old_;
@@ -115,7 +116,8 @@ class LayoutFlow {
 
 void layout(Graph& graph) {
   bool anyone = false;
-  for (const GraphNode& node : graph.nodes) anyone |= !node.is_variable() && layout_wish(graph, node, {}).has_value();
+  for (const GraphNode& node : graph.nodes)
+    anyone |= !node.is_variable() && preferred_layouts(graph, node, {}).has_value();
   if (anyone) graph = LayoutFlow(graph).run();
 }
 

@@ -30,9 +30,10 @@ void select(Graph& graph);
 // implementation each node got and why others refused.
 int explain_level();
 
-struct LayoutWish;
+struct PreferredLayouts;
 // The layouts that the node's implementation prefers, given the current layouts of its inputs (none given: plain).
-std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node, std::span<const Layout> inputs);
+std::optional<PreferredLayouts> preferred_layouts(const Graph& graph, const GraphNode& node,
+                                                  std::span<const Layout> inputs);
 
 // layout: propagates preferred layouts through the operators that accept them, with reorders at the boundaries.
 void layout(Graph& graph);

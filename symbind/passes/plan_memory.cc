@@ -469,8 +469,8 @@ size_t cached_offset(const Kernel& kernel) { return kernel.scratch_bytes > 0 ? a
 
 size_t working_bytes(const GraphNode& node) {
   if (!node.kernel) return 0;
-  if (node.kernel->kept_bytes > 0 && !node.caches_derived)
-    return cached_offset(*node.kernel) + aligned(node.kernel->kept_bytes);
+  if (node.kernel->cached_bytes > 0 && !node.caches_derived)
+    return cached_offset(*node.kernel) + aligned(node.kernel->cached_bytes);
   return node.kernel->scratch_bytes > 0 ? aligned(node.kernel->scratch_bytes) : 0;
 }
 

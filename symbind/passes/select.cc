@@ -61,8 +61,8 @@ namespace {
 
 // In inference, and only from variables that no node updates.
 bool caches_derived(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
-  if (node.kernel->kept_bytes == 0 || graph.is_train || graph.has_backward()) return false;
-  return std::all_of(node.kernel->kept_from.begin(), node.kernel->kept_from.end(), [&](int index) {
+  if (node.kernel->cached_bytes == 0 || graph.is_train || graph.has_backward()) return false;
+  return std::all_of(node.kernel->cached_from.begin(), node.kernel->cached_from.end(), [&](int index) {
     const TensorId tensor = node.inputs[static_cast<size_t>(index)];
     return graph.producer(tensor).is_variable() && !updated[tensor];
   });
@@ -81,11 +81,12 @@ void build_kernels(Graph& graph, size_t first, size_t end) {
   }
 }
 
-std::optional<LayoutWish> layout_wish(const Graph& graph, const GraphNode& node, std::span<const Layout> inputs) {
-  if (!node.implementation || !node.implementation->likes) return std::nullopt;
+std::optional<PreferredLayouts> preferred_layouts(const Graph& graph, const GraphNode& node,
+                                                  std::span<const Layout> inputs) {
+  if (!node.implementation || !node.implementation->preferred_layouts) return std::nullopt;
   View tensors(graph, node);
   for (size_t i = 0; i < inputs.size(); ++i) tensors.tensors[i].layout = inputs[i];
-  return node.implementation->likes(tensors.of(graph, node));
+  return node.implementation->preferred_layouts(tensors.of(graph, node));
 }
 
 }  // namespace symbind

@@ -49,7 +49,7 @@ struct Args {
   void* const* inputs;
   void* const* outputs;
   void* scratch = nullptr;
-  void* kept = nullptr;                  // what prepare() has written
+  void* cached = nullptr;                // what prepare() has written
   const RandomCursor* random = nullptr;  // in the device's memory
   void* stream = nullptr;                // the device's queue, null on a CPU
 
@@ -72,14 +72,14 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const Args& args) = 0;
-  // Writes to args.kept the data derived from the inputs `kept_from` alone: reordered weights, folded statistics.
-  // Called if kept_bytes is not 0: in inference, where these are the user's arrays, only when they have changed;
+  // Writes to args.cached the data derived from the inputs `cached_from` alone: reordered weights, folded statistics.
+  // Called if cached_bytes is not 0: in inference, where these are the user's arrays, only when they have changed;
   // otherwise before every run. Outputs and other inputs are undefined; scratch is available.
   virtual void prepare(const Args& /*args*/) {}
 
   size_t scratch_bytes = 0;
-  size_t kept_bytes = 0;
-  std::vector<int> kept_from;
+  size_t cached_bytes = 0;
+  std::vector<int> cached_from;
   // Pairs (input, output) that may be the same memory.
   std::vector<std::pair<int, int>> in_place;
   // May its work be captured and replayed? (GPU; a step on the host may not.)
@@ -111,7 +111,7 @@ std::unique_ptr<Kernel> make_kernel(Function function, KernelTraits traits = {})
 }
 
 // The layouts that an implementation prefers for its arrays.
-struct LayoutWish {
+struct PreferredLayouts {
   std::vector<Layout> inputs, outputs;
 };
 
@@ -133,9 +133,9 @@ struct Implementation {
   std::function<std::unique_ptr<Kernel>(const NodeView&)> build;
   // None: plain arrays. The node's inputs have their current layouts, for implementations that follow them. Elementwise
   // operators always follow their inputs.
-  std::function<std::optional<LayoutWish>(const NodeView&)> likes = nullptr;
+  std::function<std::optional<PreferredLayouts>(const NodeView&)> preferred_layouts = nullptr;
   // Building is slow enough that invoke() should cache the kernel.
-  bool worth_keeping = false;
+  bool cache_when_invoked = false;
   Tier tier = Tier::plain;
 };
 

@@ -157,17 +157,17 @@ TEST(DepthwiseConvolution, LeavesArraysInBlocksToOneDnn) {
   const Convolution params{.kernel = {3, 3}, .pad = {1, 1}, .num_filter = 32, .num_group = 32};
   TestNode node = testing::make_test_node<double>(params, {Shape{2, 32, 14, 14}});
   const Implementation& tested = implementation(node.op, "depthwise");
-  EXPECT_FALSE(tested.likes(node.view()));
+  EXPECT_FALSE(tested.preferred_layouts(node.view()));
   const auto& all = Target::get(cpu()).implementations(node.op);
   const auto onednn = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.name == "onednn"; });
   if (onednn == all.end()) GTEST_SKIP() << "built without oneDNN";
-  const std::optional<LayoutWish> wish = onednn->likes(node.view());
-  if (!wish || wish->inputs[0] == Layout::plain) GTEST_SKIP() << "oneDNN has no blocks on this processor";
-  node.inputs[0].layout = wish->inputs[0];
-  const std::optional<LayoutWish> own = tested.likes(node.view());
+  const std::optional<PreferredLayouts> preferred = onednn->preferred_layouts(node.view());
+  if (!preferred || preferred->inputs[0] == Layout::plain) GTEST_SKIP() << "oneDNN has no blocks on this processor";
+  node.inputs[0].layout = preferred->inputs[0];
+  const std::optional<PreferredLayouts> own = tested.preferred_layouts(node.view());
   ASSERT_TRUE(own);
-  EXPECT_EQ(own->inputs, wish->inputs);
-  EXPECT_EQ(own->outputs, wish->outputs);
+  EXPECT_EQ(own->inputs, preferred->inputs);
+  EXPECT_EQ(own->outputs, preferred->outputs);
 }
 
 TEST(DepthwiseConvolution, TakesManyFiltersOfAChannelWithSmallKernels) {

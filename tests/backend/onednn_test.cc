@@ -1,5 +1,5 @@
 // oneDNN's implementations against the plain ones: the same node, the same random arrays, in every layout that is
-// liked.
+// preferred.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -81,9 +81,9 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
   for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
   std::vector<void*> addresses;
   for (const Aligned& array : memory) addresses.push_back(array.data.get());
-  const Aligned scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
-  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), kept.data.get()};
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  const Aligned scratch(kernel->scratch_bytes), cached(kernel->cached_bytes);
+  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), cached.data.get()};
+  if (kernel->cached_bytes > 0) kernel->prepare(args);
   kernel->run(args);
   std::vector<Values> results;
   for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -111,7 +111,7 @@ void expect_close(const std::vector<Values>& actual, const std::vector<Values>& 
 
 bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank() <= 5; }
 
-// Plain, then in the layouts the implementation likes when its inputs are in each of them.
+// Plain, then in the layouts the implementation prefers when its inputs are in each of them.
 void compare(const TestNode& node, const std::string& what, float tolerance = 2e-5f,
              const std::string& name = "onednn") {
   const Implementation* tested = implementation(node.op, name);
@@ -125,16 +125,16 @@ void compare(const TestNode& node, const std::string& what, float tolerance = 2e
   ASSERT_TRUE(is_convolution || reason.empty() || reason.starts_with("dot products along rows")) << what << reason;
   const auto expected = run(node, *plain);
   expect_close(run(node, *tested), expected, tolerance, what + " plain");
-  if (!tested->likes) return;
+  if (!tested->preferred_layouts) return;
   for (const Layout layout : {Layout::channels_last, Layout::blocked8, Layout::blocked16}) {
     TestNode asking = node;
     for (Tensor& input : asking.inputs)
       if (has_channels(input.shape) && input.shape[1] % block_of(layout) == 0) input.layout = layout;
-    const auto wish = tested->likes(asking.view());
-    if (!wish) continue;
-    for (size_t i = 0; i < node.inputs.size(); ++i) asking.inputs[i].layout = wish->inputs[i];
-    for (size_t i = 0; i < node.outputs.size(); ++i) asking.outputs[i].layout = wish->outputs[i];
-    expect_close(run(asking, *tested), expected, tolerance, join(what, " liked with ", name_of(layout)));
+    const auto preferred = tested->preferred_layouts(asking.view());
+    if (!preferred) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) asking.inputs[i].layout = preferred->inputs[i];
+    for (size_t i = 0; i < node.outputs.size(); ++i) asking.outputs[i].layout = preferred->outputs[i];
+    expect_close(run(asking, *tested), expected, tolerance, join(what, " preferred with ", name_of(layout)));
   }
 }
 

@@ -87,9 +87,9 @@ std::vector<Values> run(const TestNode& node, const Implementation& implementati
       static_cast<T*>(addresses[i])[index_in_layout(node.inputs[i], k)] = static_cast<T>(node.values[i][k]);
   for (const auto& [input, output] : kernel->in_place)
     addresses[node.inputs.size() + static_cast<size_t>(output)] = addresses[static_cast<size_t>(input)];
-  const Guarded scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
-  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data(), kept.data()};
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  const Guarded scratch(kernel->scratch_bytes), cached(kernel->cached_bytes);
+  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data(), cached.data()};
+  if (kernel->cached_bytes > 0) kernel->prepare(args);
   kernel->run(args);
   std::vector<Values> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {

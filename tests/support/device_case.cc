@@ -162,10 +162,10 @@ void compare_channels_last(const DeviceCase& tried, DType dtype, const std::vect
   const auto kernel = implementation.build(node.view());
   Device& device = Device::get(gpu(0));
   Storage scratch(device, std::max<size_t>(kernel->scratch_bytes, 1)),
-      kept(device, std::max<size_t>(kernel->kept_bytes, 1));
-  Args args{addresses.data(), addresses.data() + on_gpu.size(), scratch.mutable_data(), kept.mutable_data()};
+      cached(device, std::max<size_t>(kernel->cached_bytes, 1));
+  Args args{addresses.data(), addresses.data() + on_gpu.size(), scratch.mutable_data(), cached.mutable_data()};
   args.stream = Target::get(gpu(0)).stream(device);
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  if (kernel->cached_bytes > 0) kernel->prepare(args);
   kernel->run(args);
 
   const Tolerance tolerance = tolerance_for(tried, expected[0].dtype());

@@ -42,9 +42,9 @@ std::vector<Values> run(const TestNode<double>& node, const Implementation& impl
   }
   for (const Tensor& output : node.outputs) memory.emplace_back(output.bytes());
   for (const Memory& array : memory) addresses.push_back(array.data.get());
-  const Memory scratch(kernel->scratch_bytes), kept(kernel->kept_bytes);
-  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), kept.data.get()};
-  if (kernel->kept_bytes > 0) kernel->prepare(args);
+  const Memory scratch(kernel->scratch_bytes), cached(kernel->cached_bytes);
+  const Args args{addresses.data(), addresses.data() + node.inputs.size(), scratch.data.get(), cached.data.get()};
+  if (kernel->cached_bytes > 0) kernel->prepare(args);
   kernel->run(args);
   std::vector<Values> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -59,7 +59,7 @@ class AsFloat final : public Kernel {
       add(inputs_, node.inputs[i], std::find(unread.begin(), unread.end(), names[i]) == unread.end());
     for (const Tensor& output : node.outputs) add(outputs_, output, true);
     cached_at_ = scratch_bytes;
-    scratch_bytes += aligned(inner_->kept_bytes);
+    scratch_bytes += aligned(inner_->cached_bytes);
     scratch_at_ = scratch_bytes;
     scratch_bytes += inner_->scratch_bytes;
   }
@@ -77,9 +77,9 @@ class AsFloat final : public Kernel {
     Args inner = args;
     inner.inputs = inputs;
     inner.outputs = outputs;
-    inner.kept = scratch + cached_at_;
+    inner.cached = scratch + cached_at_;
     inner.scratch = scratch + scratch_at_;
-    if (inner_->kept_bytes > 0) inner_->prepare(inner);
+    if (inner_->cached_bytes > 0) inner_->prepare(inner);
     inner_->run(inner);
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].at && args.outputs[i])

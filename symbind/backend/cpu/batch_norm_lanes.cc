@@ -333,20 +333,21 @@ std::string refuse(const NodeView& node) {
 
 // Follows the data; statistics and parameters have one axis and no layout.
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const Tensor& data = node.inputs[is_gradient<P> ? 1 : 0];
   if (data.layout == Layout::plain || data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = wish.outputs[0] = data.layout;
-  if (is_gradient<P>) wish.inputs[1] = data.layout;
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
+                             std::vector(node.outputs.size(), Layout::plain)};
+  preferred.inputs[0] = preferred.outputs[0] = data.layout;
+  if (is_gradient<P>) preferred.inputs[1] = data.layout;
   if constexpr (std::is_same_v<P, BatchNormReluGrad>)
-    if (node.as<P>().with_sum) wish.inputs[6] = data.layout;
-  return wish;
+    if (node.as<P>().with_sum) preferred.inputs[6] = data.layout;
+  return preferred;
 }
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"lanes", refuse, build<P>, likes<P>, false, Tier::optimised});
+  table.add<P>({"lanes", refuse, build<P>, preferred_layouts<P>, false, Tier::optimised});
 }
 
 }  // namespace

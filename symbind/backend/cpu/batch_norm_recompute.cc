@@ -72,13 +72,13 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 }
 
 // Follows the data; statistics and parameters have one axis and no layout.
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const Layout layout = node.inputs[0].layout;
   if (layout == Layout::plain || node.inputs[0].shape.axis(node.as<BatchNormRecompute>().axis, node.where()) != 1)
     return std::nullopt;
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), {layout}};
-  wish.inputs[0] = layout;
-  return wish;
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain), {layout}};
+  preferred.inputs[0] = layout;
+  return preferred;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void add_batch_norm_recompute(ImplementationTable& table) {
   implementation.build = [](const NodeView& node) {
     return visit_floating(node.inputs[0].dtype, [&](auto type) { return build<typename decltype(type)::type>(node); });
   };
-  implementation.likes = likes;
+  implementation.preferred_layouts = preferred_layouts;
   table.add<BatchNormRecompute>(std::move(implementation));
 }
 

@@ -51,8 +51,8 @@ void add_concat(ImplementationTable& table) {
     Implementation implementation{.name = "plain", .refuse = {}, .build = {}};
     implementation.build = [=](const NodeView& node) { return build(each.arrays(node)); };
     if (each.any_layout)
-      implementation.likes = [=](const NodeView& node) {
-        return wish_along_channels(node, each.arrays(node), asked(node));
+      implementation.preferred_layouts = [=](const NodeView& node) {
+        return prefer_along_channels(node, each.arrays(node), asked(node));
       };
     table.add(*each.op, std::move(implementation));
   };

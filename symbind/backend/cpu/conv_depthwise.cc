@@ -94,7 +94,7 @@ class DepthwiseConvolution final : public Kernel {
       : DepthwiseConvolution(size, without_bias(), in_bands(grad_data_work(size)), 1, size.group_filters(), node) {}
 
   void prepare(const Args& args) override {
-    auto* const weights = static_cast<float*>(args.kept);
+    auto* const weights = static_cast<float*>(args.cached);
     if (around_.has_norms()) return fold_norms(around_, weight_, args, weights, weights + weight_.shape.size());
     convert_array(weights, DType::float32, args.inputs[1], weight_.dtype, weight_.shape.size());
     if (at_.bias >= 0)
@@ -181,9 +181,9 @@ class DepthwiseConvolution final : public Kernel {
                       data_.block_buffer((block_ / sharers_ + 2) * sources_) + 2 * results_.block_buffer(block_);
     scratch_bytes = static_cast<size_t>(pieces_ * piece_elements_) * sizeof(float);
     if (around_.has_norms() || !results_.is_float()) {
-      kept_bytes = static_cast<size_t>(weight_.shape.size() + filters()) * sizeof(float);
-      kept_from = around_.has_norms() ? folded_inputs(around_) : std::vector{1};
-      if (!around_.has_norms() && at_.bias >= 0) kept_from.push_back(at_.bias);
+      cached_bytes = static_cast<size_t>(weight_.shape.size() + filters()) * sizeof(float);
+      cached_from = around_.has_norms() ? folded_inputs(around_) : std::vector{1};
+      if (!around_.has_norms() && at_.bias >= 0) cached_from.push_back(at_.bias);
     }
   }
 
@@ -208,8 +208,9 @@ class DepthwiseConvolution final : public Kernel {
   };
   Weights weights_of(const Args& args) const {
     const bool has_bias = at_.bias >= 0 || around_.has_norms();
-    if (kept_bytes == 0) return {args.in<float>(1), has_bias ? args.in<float>(static_cast<size_t>(at_.bias)) : nullptr};
-    const auto* const weights = static_cast<const float*>(args.kept);
+    if (cached_bytes == 0)
+      return {args.in<float>(1), has_bias ? args.in<float>(static_cast<size_t>(at_.bias)) : nullptr};
+    const auto* const weights = static_cast<const float*>(args.cached);
     return {weights, has_bias ? weights + weight_.shape.size() : nullptr};
   }
 
@@ -510,14 +511,14 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 }
 
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const Implementation* const other = delegate(node);
-  return other ? other->likes(node) : std::nullopt;
+  return other ? other->preferred_layouts(node) : std::nullopt;
 }
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"depthwise", refuse<P>, build<P>, likes<P>, true, Tier::specialised});
+  table.add<P>({"depthwise", refuse<P>, build<P>, preferred_layouts<P>, true, Tier::specialised});
 }
 
 }  // namespace

@@ -25,18 +25,18 @@ class FusedConvolution final : public Kernel {
     inner_ = last_resort(view.op, cpu()).build(view);
     scratch_bytes = inner_->scratch_bytes;
     if (!params_.has_norms()) return;
-    kept_bytes = weight_.bytes() + static_cast<size_t>(params_.num_filter) * sizeof(float);
-    kept_from = folded_inputs(params_);
+    cached_bytes = weight_.bytes() + static_cast<size_t>(params_.num_filter) * sizeof(float);
+    cached_from = folded_inputs(params_);
   }
 
   void prepare(const Args& args) override {
-    fold_norms(params_, weight_, args, static_cast<float*>(args.kept), folded_bias(args));
+    fold_norms(params_, weight_, args, static_cast<float*>(args.cached), folded_bias(args));
   }
 
   void run(const Args& args) override {
     void* inputs[] = {args.inputs[0], args.inputs[1], params_.no_bias ? nullptr : args.inputs[2]};
     if (params_.has_norms()) {
-      inputs[1] = args.kept;
+      inputs[1] = args.cached;
       inputs[2] = folded_bias(args);
     }
     Args inner = args;
@@ -47,7 +47,7 @@ class FusedConvolution final : public Kernel {
 
  private:
   float* folded_bias(const Args& args) const {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(args.kept) + weight_.bytes());
+    return reinterpret_cast<float*>(static_cast<std::byte*>(args.cached) + weight_.bytes());
   }
 
   template <class T>

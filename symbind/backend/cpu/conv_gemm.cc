@@ -197,7 +197,7 @@ class GemmConvolution final : public Kernel {
     passes_.emplace_back(forward_pass(size), weight_strides(size), size.batch, size.groups, size.group_channels(),
                          size.group_filters(), threads);
     biases_ = around.has_norms() ? size.filters : 0;
-    kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
+    cached_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
     results_ = size.output_size();
     set_memory(threads);
   }
@@ -215,14 +215,14 @@ class GemmConvolution final : public Kernel {
       passes_.emplace_back(pass, weight, size.batch, size.groups, size.group_filters(), size.group_channels(), threads);
     }
     leaves_zeros_ = reached < size.in_size();
-    kept_from = {1};
+    cached_from = {1};
     results_ = size.data_size();
     set_memory(threads);
   }
 
   void prepare(const Args& args) override {
     const C* weights = args.in<C>(1);
-    C* packed = static_cast<C*>(args.kept);
+    C* packed = static_cast<C*>(args.cached);
     if constexpr (std::is_same_v<C, float>)
       if (around_.has_norms()) {
         auto* folded = static_cast<float*>(args.scratch);
@@ -241,10 +241,10 @@ class GemmConvolution final : public Kernel {
       for_elements(results_, [=](int64_t begin, int64_t end) { std::fill(result + begin, result + end, C(0)); });
     }
     const auto input = [&](int index) { return index < 0 ? nullptr : args.in<C>(static_cast<size_t>(index)); };
-    const C* const folded_bias = static_cast<const C*>(args.kept) + weight_elements_;
+    const C* const folded_bias = static_cast<const C*>(args.cached) + weight_elements_;
     const Finish<C> finish{biases_ > 0 ? folded_bias : input(at_.bias), input(at_.sum), around_.act_type == "relu"};
     each_piece(pieces_, [&](int64_t piece) {
-      const C* packed = static_cast<const C*>(args.kept);
+      const C* packed = static_cast<const C*>(args.cached);
       for (const auto& pass : passes_) {
         run_pass(pass, Share(pass.tasks(), piece, pieces_), packed, args, finish,
                  static_cast<C*>(args.scratch) + piece * piece_elements_);
@@ -305,7 +305,7 @@ class GemmConvolution final : public Kernel {
       most_tasks = std::max(most_tasks, pass.tasks());
     }
     pieces_ = std::clamp<int64_t>(most_tasks, 1, threads);
-    kept_bytes = bytes_of<C>(weight_elements_ + biases_);
+    cached_bytes = bytes_of<C>(weight_elements_ + biases_);
     scratch_bytes = bytes_of<C>(std::max(pieces_ * piece_elements_, around_.has_norms() ? weight_shape_.size() : 0));
     if (around_.sum && around_.sum_is_spent) in_place = {{at_.sum, 0}};
   }

@@ -27,8 +27,8 @@ class RnnForward final : public Kernel {
     if (size_.has_projection) packed_projection_ = cached.add(packed_count<T>(size_.hidden, size_.output));
     bias_ = cached.add(2 * size_.gate_width());
     cached_of_direction_ = cached.add(0);
-    kept_from = {static_cast<int>(at_.parameters)};
-    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
+    cached_from = {static_cast<int>(at_.parameters)};
+    cached_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
     if (size_.is_gru) recurrent_ = scratch.add(size_.directions * size_.batch * size_.gate_width());
     lengths_ = scratch.add(size_.batch * static_cast<int64_t>(sizeof(int64_t) / sizeof(T)));
     scratch_bytes = scratch.bytes<T>();
@@ -72,7 +72,7 @@ class RnnForward final : public Kernel {
 
  private:
   T* cached(const Args& args, int64_t layer, int64_t direction) const {
-    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * cached_of_direction_;
+    return static_cast<T*>(args.cached) + (layer * size_.directions + direction) * cached_of_direction_;
   }
   Lengths lengths_of(const Args& args) const {
     if (!params_.use_sequence_length) return {};

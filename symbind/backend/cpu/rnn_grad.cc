@@ -45,8 +45,8 @@ class RnnBackward final : public Kernel {
     packed_state_ = cached.add(packed_count<T>(size_.gate_width(), size_.output));
     if (size_.has_projection) packed_projection_ = cached.add(packed_count<T>(size_.output, size_.hidden));
     cached_of_direction_ = cached.add(0);
-    kept_from = {static_cast<int>(at_.parameters)};
-    kept_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
+    cached_from = {static_cast<int>(at_.parameters)};
+    cached_bytes = static_cast<size_t>(size_.layers * size_.directions) * cached.bytes<T>();
 
     const int64_t sequences = size_.directions * size_.batch, rows = size_.directions * size_.rows();
     gates_ = scratch.add(rows * size_.gate_width());
@@ -93,7 +93,7 @@ class RnnBackward final : public Kernel {
  private:
   T* scratch(const Args& args) const { return static_cast<T*>(args.scratch); }
   T* cached(const Args& args, int64_t layer, int64_t direction) const {
-    return static_cast<T*>(args.kept) + (layer * size_.directions + direction) * cached_of_direction_;
+    return static_cast<T*>(args.cached) + (layer * size_.directions + direction) * cached_of_direction_;
   }
   Lengths lengths_of(const Args& args) const {
     if (!params_.use_sequence_length) return {};

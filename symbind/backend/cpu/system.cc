@@ -66,9 +66,9 @@ std::unique_ptr<Kernel> build_reorder(const NodeView& node) {
 }  // namespace
 
 void add_system(ImplementationTable& table) {
-  table.add<CrossDeviceCopy>({.name = "copy", .refuse = {}, .build = build_cross_device_copy, .likes = {}});
-  table.add<Reorder>({.name = "plain", .refuse = {}, .build = build_reorder, .likes = {}});
-  table.add<Relabel>({.name = "plain", .refuse = {}, .build = build_copy, .likes = {}});
+  table.add<CrossDeviceCopy>({.name = "copy", .refuse = {}, .build = build_cross_device_copy, .preferred_layouts = {}});
+  table.add<Reorder>({.name = "plain", .refuse = {}, .build = build_reorder, .preferred_layouts = {}});
+  table.add<Relabel>({.name = "plain", .refuse = {}, .build = build_copy, .preferred_layouts = {}});
 }
 
 }  // namespace symbind::cpu_backend

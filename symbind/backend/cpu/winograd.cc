@@ -137,8 +137,8 @@ class WinogradConvolution final : public Kernel {
     const int64_t tile_bytes = products * (problem.channels + panels_.panel_filters()) * int64_t{sizeof(float)};
     const int64_t most = std::max<int64_t>(block_bytes / tile_bytes, problem.kernels.most_rows);
     block_ = by_filters_ ? problem.tile_count : std::min(most, ceil_div(problem.tile_count, pieces_));
-    kept_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
-    if (caches_) kept_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
+    cached_from = around.has_norms() ? folded_inputs(around) : std::vector{1};
+    if (caches_) cached_bytes = bytes_of(kernels_elements() + (around.has_norms() ? problem.filters : 0));
     const int64_t folded = around.has_norms() ? weight.size() : 0;
     scratch_bytes = bytes_of(std::max(folded, (by_filters_ ? data_elements() : 0) + pieces_ * piece_elements()));
     if (around.sum && around.sum_is_spent) in_place = {{at_.sum, 0}};
@@ -146,7 +146,7 @@ class WinogradConvolution final : public Kernel {
 
   void prepare(const Args& args) override {
     const auto* weights = args.in<float>(1);
-    auto* cached = static_cast<float*>(args.kept);
+    auto* cached = static_cast<float*>(args.cached);
     if (around_.has_norms()) {
       auto* folded = static_cast<float*>(args.scratch);
       fold_norms(around_, {weight_, DType::float32}, args, folded, cached + kernels_elements());
@@ -181,12 +181,12 @@ class WinogradConvolution final : public Kernel {
   Finish finish_of(const Args& args) const {
     const auto input = [&](int index) { return index < 0 ? nullptr : args.in<float>(static_cast<size_t>(index)); };
     const float* bias =
-        around_.has_norms() ? static_cast<const float*>(args.kept) + kernels_elements() : input(at_.bias);
+        around_.has_norms() ? static_cast<const float*>(args.cached) + kernels_elements() : input(at_.bias);
     return {bias, input(at_.sum), around_.act_type == "relu"};
   }
 
   void run_by_tiles(const Args& args) const {
-    const auto* cached = static_cast<const float*>(args.kept);
+    const auto* cached = static_cast<const float*>(args.cached);
     each_piece(pieces_, [&](int64_t piece) {
       float* sums = static_cast<float*>(args.scratch) + piece * piece_elements();
       const Share share(problem_.tile_count, piece, pieces_);
@@ -216,7 +216,7 @@ class WinogradConvolution final : public Kernel {
       const Share share(panels_.count(), piece, pieces_);
       for (int64_t panel = share.begin; panel < share.end; ++panel) {
         float* weights =
-            caches_ ? static_cast<float*>(args.kept) + panel * panels_.panel_elements() : sums + sums_elements();
+            caches_ ? static_cast<float*>(args.cached) + panel * panels_.panel_elements() : sums + sums_elements();
         if (!caches_)
           problem_.kernels.transform_weights(args.in<float>(1), problem_.weight, panels_, panel, 0, problem_.channels,
                                              weights);
@@ -441,22 +441,23 @@ std::unique_ptr<Kernel> build(const Kernels& kernels, const NodeView& node) {
 
 // As the direct convolutions prefer, too: whole vectors of channels.
 template <class P>
-std::optional<LayoutWish> likes(const Kernels& kernels, const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const Kernels& kernels, const NodeView& node) {
   if (is_channels_last(node.as<P>().layout)) return std::nullopt;
   const Layout layout = kernels.width == 16 ? Layout::blocked16 : Layout::blocked8;
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = layout;
-  (is_grad_weight<P> ? wish.inputs[1] : wish.outputs[0]) = layout;
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
+                             std::vector(node.outputs.size(), Layout::plain)};
+  preferred.inputs[0] = layout;
+  (is_grad_weight<P> ? preferred.inputs[1] : preferred.outputs[0]) = layout;
   if constexpr (std::is_same_v<P, ConvolutionFused>)
-    if (node.as<P>().sum) wish.inputs.back() = layout;
-  return wish;
+    if (node.as<P>().sum) preferred.inputs.back() = layout;
+  return preferred;
 }
 
 template <class P>
 void add(const Kernels* kernels, ImplementationTable& table) {
   table.add<P>({"winograd", [=](const NodeView& node) { return refuse<P>(kernels, node); },
                 [=](const NodeView& node) { return build<P>(*kernels, node); },
-                [=](const NodeView& node) { return likes<P>(*kernels, node); }, false, Tier::specialised});
+                [=](const NodeView& node) { return preferred_layouts<P>(*kernels, node); }, false, Tier::specialised});
 }
 
 const Kernels* best_kernels() {

@@ -458,23 +458,23 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 
 // Follows the data; statistics and parameters have one axis and no layout.
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const Tensor& data = node.inputs[data_input<P>];
   if (data.layout != Layout::channels_last) return std::nullopt;
   if (data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
-  LayoutWish wish;
+  PreferredLayouts preferred;
   const auto follow = [&](std::span<const Tensor> tensors, std::vector<Layout>& layouts) {
     for (const Tensor& tensor : tensors)
       layouts.push_back(tensor.shape == data.shape ? Layout::channels_last : Layout::plain);
   };
-  follow(node.inputs, wish.inputs);
-  follow(node.outputs, wish.outputs);
-  return wish;
+  follow(node.inputs, preferred.inputs);
+  follow(node.outputs, preferred.outputs);
+  return preferred;
 }
 
 template <class P>
 void add(ImplementationTable& table, Tier tier = Tier::plain) {
-  table.add<P>({"cuda", refuse<P>, build<P>, likes<P>, false, tier});
+  table.add<P>({"cuda", refuse<P>, build<P>, preferred_layouts<P>, false, tier});
 }
 
 }  // namespace

@@ -104,7 +104,9 @@ void add(ImplementationTable& table, const JoiningOperator& each, Build build, A
   Implementation made{"cuda", [=](const NodeView& node) { return refuse_large(arrays(node)); },
                       [=](const NodeView& node) { return build(node, arrays(node)); }};
   if (each.any_layout)
-    made.likes = [=](const NodeView& node) { return wish_along_channels(node, arrays(node), asked(node)); };
+    made.preferred_layouts = [=](const NodeView& node) {
+      return prefer_along_channels(node, arrays(node), asked(node));
+    };
   table.add(*each.op, std::move(made));
 }
 

@@ -214,7 +214,7 @@ class ConvolutionKernel final : public Kernel {
       if (derives_weight_)
         derive(args);
       else
-        queue_transpose(stream_of(args), args.inputs[1], args.kept, size_of(problem_.dtype), weight_matrices_);
+        queue_transpose(stream_of(args), args.inputs[1], args.cached, size_of(problem_.dtype), weight_matrices_);
     });
   }
 
@@ -244,11 +244,11 @@ class ConvolutionKernel final : public Kernel {
     const size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
     if (total > 0) scratch_bytes = total + workspace_alignment;
     if (derives_weight_) {
-      kept_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * size_of(problem_.dtype);
-      kept_from = folded_inputs(params_);
+      cached_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * size_of(problem_.dtype);
+      cached_from = folded_inputs(params_);
     } else if (!weight_grad && reorders_weight_) {
-      kept_bytes = weight_bytes_;
-      kept_from = {1};
+      cached_bytes = weight_bytes_;
+      cached_from = {1};
     }
   }
 
@@ -263,7 +263,7 @@ class ConvolutionKernel final : public Kernel {
   std::byte* scratch_of(const Args& args) const {
     return reinterpret_cast<std::byte*>(aligned(reinterpret_cast<size_t>(args.scratch)));
   }
-  void* derived_bias(const Args& args) const { return static_cast<std::byte*>(args.kept) + aligned(weight_bytes_); }
+  void* derived_bias(const Args& args) const { return static_cast<std::byte*>(args.cached) + aligned(weight_bytes_); }
   const void* input_at(const Args& args, int index) const {
     return index < 0 ? nullptr : args.inputs[static_cast<size_t>(index)];
   }
@@ -282,7 +282,7 @@ class ConvolutionKernel final : public Kernel {
                        [&]<class Given, class T>(std::type_identity<Given>, std::type_identity<T>) {
                          fold_norms<<<static_cast<unsigned>(weight_matrices_.batch), block_size, 0, stream_of(args)>>>(
                              args.in<Given>(1), static_cast<const Given*>(input_at(args, at_.bias)), before, after,
-                             size, static_cast<T*>(args.kept), static_cast<T*>(derived_bias(args)));
+                             size, static_cast<T*>(args.cached), static_cast<T*>(derived_bias(args)));
                        });
   }
 
@@ -290,7 +290,7 @@ class ConvolutionKernel final : public Kernel {
     ConvolutionArrays arrays{args.inputs[0], args.inputs[1], args.outputs[0], input_at(args, at_.sum),
                              input_at(args, at_.bias)};
     if (derives_weight_) {
-      arrays.weight = args.kept;
+      arrays.weight = args.cached;
       if (arrays.bias || params_.has_norms()) arrays.bias = derived_bias(args);
     }
     const bool is_finished = convolve(args, arrays);
@@ -315,7 +315,7 @@ class ConvolutionKernel final : public Kernel {
     const bool is_weight_grad = problem_.pass == ConvolutionPass::weight_grad;
     std::byte* const scratch = scratch_of(args);
     ConvolutionArrays ordered = arrays;
-    if (reorders_weight_) ordered.weight = is_weight_grad ? scratch + weight_at_ : args.kept;
+    if (reorders_weight_) ordered.weight = is_weight_grad ? scratch + weight_at_ : args.cached;
     plan_->run(stream, ordered, scratch);
     if (is_weight_grad && reorders_weight_)
       queue_transpose(stream, ordered.weight, arrays.weight, size_of(problem_.dtype),
@@ -399,29 +399,30 @@ std::string refuse_cudnn(const NodeView& node) {
   return reason;
 }
 
-Layout liked(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
+Layout preferred_layout(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
 
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const P& p = node.as<P>();
   const NodeArrays arrays = arrays_of<P>(node);
   if (is_channels_last(p.layout)) return std::nullopt;
   if (!suits_channels_last(size_of(p, arrays.data.shape, arrays.output.shape), arrays.output.dtype))
     return std::nullopt;
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = liked(node.inputs[0]);
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
+                             std::vector(node.outputs.size(), Layout::plain)};
+  preferred.inputs[0] = preferred_layout(node.inputs[0]);
   if constexpr (pass_of<P> == ConvolutionPass::weight_grad)
-    wish.inputs[1] = liked(node.inputs[1]);
+    preferred.inputs[1] = preferred_layout(node.inputs[1]);
   else
-    wish.outputs[0] = liked(node.outputs[0]);
+    preferred.outputs[0] = preferred_layout(node.outputs[0]);
   if constexpr (std::is_same_v<P, ConvolutionFused>)
-    if (const int sum = inputs_of(p).sum; sum >= 0) wish.inputs[static_cast<size_t>(sum)] = wish.outputs[0];
-  return wish;
+    if (const int sum = inputs_of(p).sum; sum >= 0) preferred.inputs[static_cast<size_t>(sum)] = preferred.outputs[0];
+  return preferred;
 }
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"cudnn", refuse_cudnn<P>, build<P>, likes<P>, true, Tier::library});
+  table.add<P>({"cudnn", refuse_cudnn<P>, build<P>, preferred_layouts<P>, true, Tier::library});
   table.add<P>({"direct", refuse_arrays<P>, build<P>, nullptr, true});
 }
 

@@ -286,19 +286,22 @@ std::string refuse(const NodeView& node) {
   return Extents(size).shared_bytes() <= most_shared_bytes ? "" : "rows that do not fit shared memory";
 }
 
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   if (symbind::is_channels_last(node.as<ConvolutionGradWeight>().layout)) return std::nullopt;
-  const auto liked = [](const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; };
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
-  wish.inputs[0] = liked(node.inputs[0]);
-  wish.inputs[1] = liked(node.inputs[1]);
-  return wish;
+  const auto preferred_layout = [](const Tensor& tensor) {
+    return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last;
+  };
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
+                             std::vector(node.outputs.size(), Layout::plain)};
+  preferred.inputs[0] = preferred_layout(node.inputs[0]);
+  preferred.inputs[1] = preferred_layout(node.inputs[1]);
+  return preferred;
 }
 
 }  // namespace
 
 void add_first_layer_gradient(ImplementationTable& table) {
-  table.add<ConvolutionGradWeight>({name, refuse, build, likes, true, Tier::specialised});
+  table.add<ConvolutionGradWeight>({name, refuse, build, preferred_layouts, true, Tier::specialised});
 }
 
 }  // namespace symbind::cuda_backend

@@ -33,7 +33,7 @@ struct ConvolutionProblem {
 };
 
 // Must products of float32 numbers be computed in float32, not in TF32?
-inline bool wants_exact_results(const ConvolutionProblem& problem) {
+inline bool requires_exact_results(const ConvolutionProblem& problem) {
   return problem.dtype == DType::float32 && !tf32_wanted();
 }
 

@@ -396,7 +396,7 @@ void add(ImplementationTable& table, bool modulated, size_t data, bool output_is
                         return build(node, size_of_node(node), node.as<P>().no_bias, type);
                       });
                     },
-                .worth_keeping = true});
+                .cache_when_invoked = true});
 }
 
 template <class Forward, class GradData, class GradWeight>

@@ -71,7 +71,7 @@ void add_product(ImplementationTable& table, ProductOf of) {
   table.add<P>({.name = "cublaslt",
                 .refuse = refuse_product,
                 .build = [of](const NodeView& node) { return build(node, of(node)); },
-                .worth_keeping = true,
+                .cache_when_invoked = true,
                 .tier = Tier::library});
   table.add<P>({"cuda", refuse_integers, [of](const NodeView& node) { return build_integers(node, of(node)); }});
 }

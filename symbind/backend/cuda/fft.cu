@@ -133,9 +133,9 @@ std::unique_ptr<Kernel> build_inverse(const NodeView& node) {
 
 void add_fft(ImplementationTable& table) {
   table.add<ContribFFT>(
-      {.name = "cufft", .refuse = refuse, .build = build_forward, .worth_keeping = true, .tier = Tier::library});
+      {.name = "cufft", .refuse = refuse, .build = build_forward, .cache_when_invoked = true, .tier = Tier::library});
   table.add<ContribIFFT>(
-      {.name = "cufft", .refuse = refuse, .build = build_inverse, .worth_keeping = true, .tier = Tier::library});
+      {.name = "cufft", .refuse = refuse, .build = build_inverse, .cache_when_invoked = true, .tier = Tier::library});
 }
 
 }  // namespace symbind::cuda_backend

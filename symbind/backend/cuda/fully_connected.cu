@@ -69,7 +69,7 @@ void add_fully_connected(ImplementationTable& table) {
   table.add<FullyConnected>({.name = "cublaslt",
                              .refuse = refuse_product,
                              .build = [](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); },
-                             .worth_keeping = true,
+                             .cache_when_invoked = true,
                              .tier = Tier::library});
   table.add<FullyConnectedActivation>({.name = "cublaslt",
                                        .refuse = refuse_product,
@@ -78,7 +78,7 @@ void add_fully_connected(ImplementationTable& table) {
                                              const auto& params = node.as<FullyConnectedActivation>();
                                              return build(node, params, params.act_type);
                                            },
-                                       .worth_keeping = true,
+                                       .cache_when_invoked = true,
                                        .tier = Tier::library});
 }
 

@@ -55,7 +55,7 @@ class HostStep final : public Kernel {
     }
     for (const auto& output : node.outputs) outputs_.push_back({take(output.bytes()), output.bytes(), false, true});
     scratch_ = take(kernel_->scratch_bytes);
-    kept_ = take(kernel_->kept_bytes);
+    cached_ = take(kernel_->cached_bytes);
     cursor_ = take(sizeof(RandomCursor));
   }
 
@@ -68,7 +68,7 @@ class HostStep final : public Kernel {
     auto* const cursor = reinterpret_cast<RandomCursor*>(base + cursor_);
     for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = base + outputs_[i].offset;
     bring(args, base, inputs, cursor);
-    compute({inputs.data(), outputs.data(), base + scratch_, base + kept_, args.random ? cursor : nullptr, nullptr});
+    compute({inputs.data(), outputs.data(), base + scratch_, base + cached_, args.random ? cursor : nullptr, nullptr});
     take_back(args, base, inputs);
   }
 
@@ -96,7 +96,7 @@ class HostStep final : public Kernel {
     Target& target = Target::get(cpu(device_.id()));
     const uint32_t state = target.enter();
     try {
-      if (kernel_->kept_bytes > 0) kernel_->prepare(on_host);
+      if (kernel_->cached_bytes > 0) kernel_->prepare(on_host);
       kernel_->run(on_host);
     } catch (...) {
       target.leave(state);
@@ -131,7 +131,7 @@ class HostStep final : public Kernel {
   std::string where_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<Part> inputs_, outputs_;
-  size_t scratch_ = 0, kept_ = 0, cursor_ = 0, total_ = 0;
+  size_t scratch_ = 0, cached_ = 0, cursor_ = 0, total_ = 0;
 };
 
 }  // namespace
@@ -141,7 +141,7 @@ Implementation host_implementation() {
   host.name = "host";
   host.refuse = [](const NodeView&) { return std::string(); };
   host.build = [](const NodeView& node) -> std::unique_ptr<Kernel> { return std::make_unique<HostStep>(node); };
-  host.worth_keeping = true;
+  host.cache_when_invoked = true;
   host.tier = Tier::host;
   return host;
 }

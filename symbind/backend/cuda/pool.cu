@@ -1,7 +1,9 @@
 // Pooling by a thread per result. Channels-last arrays are processed 16 bytes of neighbouring channels at a time. In
 // the gradients each element of the data sums those of the windows that contain it, without atomic additions; for max
-// pooling a first pass writes the index of each window's maximum.
+// pooling a first pass writes which element of each window is its maximum.
 #include "symbind/ops/pool.h"
+
+#include <limits>
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
@@ -33,6 +35,8 @@ struct Windows {
       pad[axis] = static_cast<int>(size.pad[axis]);
     }
   }
+  // Does a byte hold the number of an element in its window?
+  bool has_few_taps() const { return double(kernel[0]) * kernel[1] * kernel[2] < 255; }
 };
 
 // The coordinates of an element of an array.
@@ -163,52 +167,68 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
   }
 }
 
-// The index, in its plane, of the first of the largest elements of each window; -1 for a window without elements.
-template <class T, int width>
-__global__ void find_largest(const T* x, int32_t* indices, Windows w, int64_t count) {
+// What identifies an element of the data among those of a window: its number in the window if a byte holds that, else
+// its index in its plane.
+template <class Tap>
+__device__ Tap tap_of(const Windows& w, const Plane& in, const int (&window)[3], int d, int h, int v) {
+  if (sizeof(Tap) > 1) return static_cast<Tap>(in.index(d, h, v));
+  const int at[3] = {d, h, v};
+  int tap = 0;
+  for (int axis = 0; axis < 3; ++axis)
+    tap = tap * w.kernel[axis] + at[axis] - (window[axis] * w.stride[axis] - w.pad[axis]);
+  return static_cast<Tap>(tap);
+}
+template <class Tap>
+inline constexpr Tap no_tap = std::numeric_limits<Tap>::max();
+
+// For each window the first of its largest elements; no_tap for a window without elements.
+template <class T, int width, class Tap>
+__global__ void find_largest(const T* x, Tap* taps, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Position position(i, w.out, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
-    Pack<int32_t, width> best_index;
+    Pack<Tap, width> best_tap;
     C best[width];
-    for (int k = 0; k < width; ++k) best_index.element[k] = -1;
+    for (int k = 0; k < width; ++k) best_tap.element[k] = no_tap<Tap>;
     each_in(window.begin, window.end, [&](int d, int h, int v) {
-      const int index = in.index(d, h, v);
-      const auto values = read<T, width>(x, in.offset(index));
+      const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
+      const Tap tap = tap_of<Tap>(w, in, position.at, d, h, v);
       for (int k = 0; k < width; ++k) {
         const C value = load(values.element[k]);
-        if (best_index.element[k] < 0 || value > best[k]) {
+        if (best_tap.element[k] == no_tap<Tap> || value > best[k]) {
           best[k] = value;
-          best_index.element[k] = index;
+          best_tap.element[k] = tap;
         }
       }
     });
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
-    *reinterpret_cast<Pack<int32_t, width>*>(indices + target) = best_index;
+    *reinterpret_cast<Pack<Tap, width>*>(taps + target) = best_tap;
   }
 }
 
-template <class T, int width>
-__global__ void collect_largest(const T* dy, const int32_t* indices, T* dx, Windows w, int64_t count) {
+template <class T, int width, class Tap>
+__global__ void collect_largest(const T* dy, const Tap* taps, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const Position position(i, w.in, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
-    const int here = in.index(position.at[0], position.at[1], position.at[2]);
     const Covering windows(w, position.at);
     C sum[width] = {};
     each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int window[3] = {d, h, v};
+      const Tap here = tap_of<Tap>(w, in, window, position.at[0], position.at[1], position.at[2]);
       const int64_t offset = out.offset(out.index(d, h, v));
       const auto gradient = read<T, width>(dy, offset);
-      const auto index = read<int32_t, width>(indices, offset);
+      const auto largest = read<Tap, width>(taps, offset);
       for (int k = 0; k < width; ++k)
-        if (index.element[k] == here) sum[k] += load(gradient.element[k]);
+        if (largest.element[k] == here) sum[k] += load(gradient.element[k]);
     });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
-    *reinterpret_cast<Pack<T, width>*>(dx + in.offset(here)) = stored;
+    const int64_t target = in.offset(in.index(position.at[0], position.at[1], position.at[2]));
+    *reinterpret_cast<Pack<T, width>*>(dx + target) = stored;
   }
 }
 
@@ -315,10 +335,15 @@ void queue_backward(const Args& args, const BackwardWork& work, const Windows& w
   const int64_t inputs = work.inputs / width, outputs = work.outputs / width;
   const unsigned blocks = blocks_for(inputs);
   if (work.kind == PoolKind::max) {
-    auto* const indices = static_cast<int32_t*>(args.scratch);
-    if (outputs > 0)
-      find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, indices, windows, outputs);
-    collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, indices, dx, windows, inputs);
+    const auto queue = [&]<class Tap>(Tap* taps) {
+      if (outputs > 0)
+        find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, taps, windows, outputs);
+      collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, taps, dx, windows, inputs);
+    };
+    if (windows.has_few_taps())
+      queue(static_cast<uint8_t*>(args.scratch));
+    else
+      queue(static_cast<int32_t*>(args.scratch));
   } else if (work.is_norm) {
     collect_norms<T, width><<<blocks, block_size, 0, stream>>>(dy, x, y, dx, windows, inputs);
   } else if (work.kind == PoolKind::avg) {
@@ -347,8 +372,8 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
       queue_backward<T, width>(args, {kind, is_norm, outputs, inputs}, windows, dy, x, y, dx);
     });
   };
-  return make_step(node, run,
-                   {.scratch_bytes = kind == PoolKind::max ? static_cast<size_t>(outputs) * sizeof(int32_t) : 0});
+  const size_t tap_bytes = windows.has_few_taps() ? sizeof(uint8_t) : sizeof(int32_t);
+  return make_step(node, run, {.scratch_bytes = kind == PoolKind::max ? static_cast<size_t>(outputs) * tap_bytes : 0});
 }
 
 template <class P>
@@ -367,10 +392,10 @@ std::string refuse(const NodeView& node) {
 // The layout of the data decides, in backward as well: the layer that computed the data expects its gradient in that
 // layout.
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   if (node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0].layout != Layout::channels_last) return std::nullopt;
   if (is_channels_last(node.as<P>().layout)) return std::nullopt;
-  return LayoutWish{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
+  return PreferredLayouts{std::vector(node.inputs.size(), Layout::channels_last), {Layout::channels_last}};
 }
 
 }  // namespace
@@ -381,14 +406,14 @@ void add_pool(ImplementationTable& table) {
                         return visit_floating(node.outputs[0].dtype,
                                               [&]<class T>(std::type_identity<T>) { return build_forward<T>(node); });
                       },
-                      likes<Pooling>});
+                      preferred_layouts<Pooling>});
   table.add<PoolingGrad>({"cuda", refuse<PoolingGrad>,
                           [](const NodeView& node) {
                             return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
                               return build_backward<T>(node);
                             });
                           },
-                          likes<PoolingGrad>});
+                          preferred_layouts<PoolingGrad>});
 }
 
 }  // namespace symbind::cuda_backend

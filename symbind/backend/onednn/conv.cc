@@ -376,15 +376,15 @@ std::vector<Layouts> candidates(const NodeView& node) {
 
 // The first layouts for which oneDNN has more than its reference loops. To find them oneDNN describes a kernel for each
 // candidate, which takes far longer than anything else here: call it once.
-struct Liked : Layouts {
+struct RatedLayouts : Layouts {
   Quality quality = Quality::reference;
 };
 template <class P>
-std::optional<Liked> liked(const NodeView& node) {
+std::optional<RatedLayouts> preferred_by_library(const NodeView& node) {
   const Problem problem = problem_of<P>(node);
   for (const Layouts& layouts : candidates<P>(node)) {
     const Quality quality = quality_of(node.as<P>(), problem.in(layouts.data, layouts.output));
-    if (quality != Quality::reference) return Liked{layouts, quality};
+    if (quality != Quality::reference) return RatedLayouts{layouts, quality};
   }
   return std::nullopt;
 }
@@ -422,13 +422,13 @@ Way way_without_reorders(const ConvolutionWork& work) {
 }
 
 // How oneDNN computes in its preferred layouts.
-Reordered reordered(const std::optional<Liked>& layouts) {
+Reordered reordered(const std::optional<RatedLayouts>& layouts) {
   if (!layouts || !is_optimised(layouts->quality)) return Reordered::unavailable;
   return layouts->quality == Quality::small_products ? Reordered::by_small_products : Reordered::directly;
 }
 
 template <class P>
-Way way_of(const NodeView& node, const std::optional<Liked>& layouts) {
+Way way_of(const NodeView& node, const std::optional<RatedLayouts>& layouts) {
   const ConvolutionWork work = work_of<P>(node);
   if (has_kernels_by_channel(work, node.as<P>().kernel.size())) return Way::reordered;
   if (work.size.groups > 1 && work.results == 1 && work.read == 1) return Way::patches;
@@ -445,7 +445,7 @@ Problem optimised_problem(const NodeView& node) {
   Problem given = problem_of<P>(node);
   const Quality quality = quality_of(p, given);
   if (is_optimised(quality)) return given;
-  const std::optional<Liked> layouts = liked<P>(node);
+  const std::optional<RatedLayouts> layouts = preferred_by_library<P>(node);
   if (!layouts || (quality == Quality::product && way_of<P>(node, layouts) == Way::plain)) return given;
   const bool is_better = quality == Quality::reference || is_optimised(layouts->quality);
   return is_better ? given.in(layouts->data, layouts->output) : given;
@@ -481,7 +481,7 @@ std::string refuse(const NodeView& node) {
     const P& p = node.as<P>();
     if (!p.act_type.empty() && !eltwise_of(p.act_type)) return refuse_activation(p.act_type);
   }
-  const std::optional<Liked> layouts = liked<P>(node);
+  const std::optional<RatedLayouts> layouts = preferred_by_library<P>(node);
   if (way_of<P>(node, layouts) == Way::patches) {
     const ConvolutionWork work = work_of<P>(node);
     const bool is_half = node.outputs[0].dtype != DType::float32;
@@ -506,35 +506,36 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 }
 
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const P& p = node.as<P>();
   if (is_channels_last(p.layout)) return std::nullopt;
-  const std::optional<Liked> found = liked<P>(node);
-  Layouts layouts = found.value_or(Liked{});
+  const std::optional<RatedLayouts> found = preferred_by_library<P>(node);
+  Layouts layouts = found.value_or(RatedLayouts{});
   // Activations that already have another layout need no reorder.
   const auto is_plain = [](const Tensor& tensor) { return tensor.layout == Layout::plain; };
   if (way_of<P>(node, found) == Way::plain && std::ranges::all_of(node.inputs, is_plain) &&
       quality_of(p, problem_of<P>(node)) == Quality::product)
     layouts = {};
-  LayoutWish wish{std::vector(node.inputs.size(), Layout::plain), std::vector(node.outputs.size(), Layout::plain)};
+  PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
+                             std::vector(node.outputs.size(), Layout::plain)};
   if constexpr (is_grad_data<P>) {
-    wish.inputs[0] = layouts.output;
-    wish.outputs[0] = layouts.data;
+    preferred.inputs[0] = layouts.output;
+    preferred.outputs[0] = layouts.data;
   } else if constexpr (is_grad_weight<P>) {
-    wish.inputs[0] = layouts.output;
-    wish.inputs[1] = layouts.data;
+    preferred.inputs[0] = layouts.output;
+    preferred.inputs[1] = layouts.data;
   } else {
-    wish.inputs[0] = layouts.data;
-    wish.outputs[0] = layouts.output;
+    preferred.inputs[0] = layouts.data;
+    preferred.outputs[0] = layouts.output;
     if constexpr (std::is_same_v<P, ConvolutionFused>)
-      if (p.sum) wish.inputs.back() = layouts.output;
+      if (p.sum) preferred.inputs.back() = layouts.output;
   }
-  return wish;
+  return preferred;
 }
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>({"onednn", refuse<P>, build<P>, likes<P>, true, Tier::library});
+  table.add<P>({"onednn", refuse<P>, build<P>, preferred_layouts<P>, true, Tier::library});
 }
 
 }  // namespace

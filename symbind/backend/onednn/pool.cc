@@ -131,19 +131,20 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
 // The layout of the data decides, in backward as well: the layer that computed the data expects its gradient in that
 // layout.
 template <class P>
-std::optional<LayoutWish> likes(const NodeView& node) {
+std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   const Tensor& data = node.inputs[std::is_same_v<P, PoolingGrad> ? 1 : 0];
   if (data.layout == Layout::plain) return std::nullopt;
   if (is_channels_last(node.as<P>().layout)) return std::nullopt;
   const Layout layout = data.layout;
-  return LayoutWish{std::vector(node.inputs.size(), layout), {layout}};
+  return PreferredLayouts{std::vector(node.inputs.size(), layout), {layout}};
 }
 
 }  // namespace
 
 void add_pool(ImplementationTable& table) {
-  table.add<Pooling>({"onednn", refuse<Pooling>, build_forward, likes<Pooling>, true, Tier::library});
-  table.add<PoolingGrad>({"onednn", refuse<PoolingGrad>, build_backward, likes<PoolingGrad>, true, Tier::library});
+  table.add<Pooling>({"onednn", refuse<Pooling>, build_forward, preferred_layouts<Pooling>, true, Tier::library});
+  table.add<PoolingGrad>(
+      {"onednn", refuse<PoolingGrad>, build_backward, preferred_layouts<PoolingGrad>, true, Tier::library});
 }
 
 }  // namespace symbind::onednn

@@ -69,13 +69,13 @@ Program::Array Program::scratch(const Desc& desc) {
 }
 
 Program::Array Program::cached(const Desc& desc) {
-  const size_t offset = kept_bytes;
-  kept_bytes += (desc.get_size() + alignment - 1) / alignment * alignment;
+  const size_t offset = cached_bytes;
+  cached_bytes += (desc.get_size() + alignment - 1) / alignment * alignment;
   return add_array(From::cached, offset, desc);
 }
 
 void Program::in_preparation(std::vector<int> from, const std::function<void()>& steps) {
-  kept_from.insert(kept_from.end(), from.begin(), from.end());
+  cached_from.insert(cached_from.end(), from.begin(), from.end());
   preparing_ = true;
   steps();
   preparing_ = false;
@@ -153,7 +153,7 @@ void* Program::address(const Binding& binding, const Args& args) const {
     case From::output:
       return args.outputs[binding.index];
     case From::cached:
-      return static_cast<std::byte*>(args.kept) + binding.index;
+      return static_cast<std::byte*>(args.cached) + binding.index;
     case From::scratch:
       break;
   }
@@ -161,7 +161,7 @@ void* Program::address(const Binding& binding, const Args& args) const {
 }
 
 void Program::set_fallback(std::unique_ptr<Kernel> plain) {
-  if (plain->kept_bytes > 0) return;  // it would need memory of another kind
+  if (plain->cached_bytes > 0) return;  // it would need memory of another kind
   scratch_bytes = std::max(scratch_bytes, plain->scratch_bytes);
   fallback_ = std::move(plain);
 }

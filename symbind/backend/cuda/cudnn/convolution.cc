@@ -197,7 +197,7 @@ const Library::Found& Library::found(const ConvolutionProblem& problem) {
 
 // Otherwise cuDNN's first choice is used. An engine with ReLU may lose NaN, which only its results tell.
 bool is_measured(const ConvolutionProblem& problem) {
-  return problem.tune || wants_exact_results(problem) || problem.epilogue.relu;
+  return problem.tune || requires_exact_results(problem) || problem.epilogue.relu;
 }
 
 Library::Found Library::search(const ConvolutionProblem& problem) {
@@ -286,7 +286,7 @@ Library::Found Library::measure(const ConvolutionProblem& problem) {
 Plans Library::candidates(const Form& form) {
   const ConvolutionProblem& problem = form.problem;
   // One candidate is enough if nothing is timed; but an exact one may come after others.
-  const size_t most = problem.tune || wants_exact_results(problem) ? most_timed : 1;
+  const size_t most = problem.tune || requires_exact_results(problem) ? most_timed : 1;
   Descriptor graph;
   try {
     graph = describe_graph(handle_, problem);
@@ -328,7 +328,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   size_t workspace = 0;
   for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());
   Trial trial(device_, problem, workspace);
-  const bool exact = wants_exact_results(problem);
+  const bool exact = requires_exact_results(problem);
   if (!trial.has_memory()) {
     if (exact) return {nullptr, "not enough memory to check cuDNN's results"};
     return {problem.epilogue.any() ? plans.back() : plans.front()};  // the last one has no epilogue

@@ -59,8 +59,9 @@ bool suits(const Configuration& configuration, const ConvolutionProblem& problem
   if (noted(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (problem.dtype != DType::float32) return !noted(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (noted(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
-  return !wants_exact_results(problem) || (!noted(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) &&
-                                           !noted(CUDNN_NUMERICAL_NOTE_WINOGRAD) && !noted(CUDNN_NUMERICAL_NOTE_FFT));
+  return !requires_exact_results(problem) ||
+         (!noted(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !noted(CUDNN_NUMERICAL_NOTE_WINOGRAD) &&
+          !noted(CUDNN_NUMERICAL_NOTE_FFT));
 }
 
 std::vector<int64_t> Configuration::numbers() const {

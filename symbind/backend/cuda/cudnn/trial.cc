@@ -38,7 +38,7 @@ Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t works
   if (problem.epilogue.residual) bytes_[residual] = bytes_[output];
   if (problem.epilogue.bias) bytes_[bias] = static_cast<size_t>(size.filters) * element;
   bytes_[workspace] = workspace_bytes;
-  if (wants_exact_results(problem)) bytes_[expected] = bytes_[result()];
+  if (requires_exact_results(problem)) bytes_[expected] = bytes_[result()];
   bytes_[difference] = sizeof(CheckedDifference);
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   check(cudaEventCreate(&begin_), "making an event");
