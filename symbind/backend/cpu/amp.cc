@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "symbind/backend/array_casts.h"
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/fill.h"
 #include "symbind/backend/cpu/plain.h"
@@ -12,16 +13,9 @@ namespace {
 
 // Output i is input i in the type of the output. An output may be unused, and one may be the input's memory.
 std::unique_ptr<Kernel> build_casts(const NodeView& node) {
-  struct Part {
-    DType from, to;
-    int64_t count;
-  };
-  std::vector<Part> parts;
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    parts.push_back({node.inputs[i].dtype, node.outputs[i].dtype, node.outputs[i].shape.size()});
-  return make_kernel([parts](const Args& args) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const auto& [from, to, count] = parts[i];
+  return make_kernel([casts = array_casts(node)](const Args& args) {
+    for (size_t i = 0; i < casts.size(); ++i) {
+      const auto& [from, to, count] = casts[i];
       void* const out = args.outputs[i];
       if (!out || out == args.inputs[i]) continue;
       if (from == to)

@@ -1,7 +1,6 @@
 #include "symbind/ops/convert_arrays.h"
 
-#include <vector>
-
+#include "symbind/backend/array_casts.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/passes/target.h"
@@ -21,20 +20,13 @@ void convert_scaled(const Args& args, size_t index, int64_t count, const float* 
 }
 
 std::unique_ptr<Kernel> build(const NodeView& node) {
-  struct Part {
-    DType from, to;
-    int64_t count;
-  };
-  std::vector<Part> parts;
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    parts.push_back({node.inputs[i].dtype, node.outputs[i].dtype, node.outputs[i].shape.size()});
-  return make_kernel([parts, scaled = node.as<ConvertArrays>().scaled](const Args& args) {
-    const float* const scale = scaled ? args.in<float>(parts.size()) : nullptr;
-    for (size_t i = 0; i < parts.size(); ++i) {
+  return make_kernel([casts = array_casts(node), scaled = node.as<ConvertArrays>().scaled](const Args& args) {
+    const float* const scale = scaled ? args.in<float>(casts.size()) : nullptr;
+    for (size_t i = 0; i < casts.size(); ++i) {
       if (!args.outputs[i]) continue;
-      visit_floating(parts[i].from, [&]<class From>(std::type_identity<From>) {
-        visit_floating(parts[i].to, [&]<class To>(std::type_identity<To>) {
-          convert_scaled<To, From>(args, i, parts[i].count, scale);
+      visit_floating(casts[i].from, [&]<class From>(std::type_identity<From>) {
+        visit_floating(casts[i].to, [&]<class To>(std::type_identity<To>) {
+          convert_scaled<To, From>(args, i, casts[i].count, scale);
         });
       });
     }

@@ -9,19 +9,6 @@ namespace {
 constexpr int64_t first_virtual_id = 6;
 constexpr int64_t array_alignment = 16;
 
-cudnnDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return CUDNN_DATA_FLOAT;
-    case DType::float16:
-      return CUDNN_DATA_HALF;
-    case DType::bfloat16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      fail_unknown_dtype(dtype);
-  }
-}
-
 // The spatial axes that cuDNN sees: two at least.
 std::vector<int64_t> spatial(const std::array<int64_t, 3>& axes, bool three) {
   return {axes.begin() + (three ? 0 : 1), axes.end()};

@@ -8,12 +8,28 @@
 #include <vector>
 
 #include "symbind/backend/cuda/cudnn/cudnn_library.h"
+#include "symbind/core/dtype.h"
 #include "symbind/core/error.h"
 
 namespace symbind::cuda_backend::cudnn {
 
 inline void check(cudnnStatus_t status, std::string_view doing) {
   require(status == CUDNN_STATUS_SUCCESS, "[cuDNN] ", doing, ": ", cudnnGetErrorString(status));
+}
+
+inline cudnnDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return CUDNN_DATA_FLOAT;
+    case DType::float64:
+      return CUDNN_DATA_DOUBLE;
+    case DType::float16:
+      return CUDNN_DATA_HALF;
+    case DType::bfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    default:
+      fail_unknown_dtype(dtype);
+  }
 }
 
 class Descriptor {

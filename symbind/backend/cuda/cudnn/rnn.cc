@@ -13,21 +13,6 @@ namespace symbind::cuda_backend {
 namespace cudnn {
 namespace {
 
-cudnnDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return CUDNN_DATA_FLOAT;
-    case DType::float64:
-      return CUDNN_DATA_DOUBLE;
-    case DType::float16:
-      return CUDNN_DATA_HALF;
-    case DType::bfloat16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      fail_unknown_dtype(dtype);
-  }
-}
-
 cudnnRNNMode_t cell_mode(const std::string& mode) {
   if (mode == rnn_mode::lstm) return CUDNN_LSTM;
   if (mode == rnn_mode::gru) return CUDNN_GRU;
