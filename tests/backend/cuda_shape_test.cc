@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/exec/invoke.h"
+#include "symbind/graph/param.h"
 #include "symbind/ops/cumsum.h"
 #include "symbind/ops/sequence.h"
 
@@ -56,6 +57,21 @@ void add_pad_cases(std::vector<Case>& cases) {
     cases.push_back({"Pad", {{1, 2, 3, 4, 3}}, deep, every_type});
     cases.push_back({"_backward_Pad", {{1, 2, 4, 6, 5}}, deep, every_type});
   }
+  // Rows of whole packs and of others; borders along the first axes, and none.
+  for (const char* mode : {"constant", "edge", "reflect"})
+    for (const Shape& data : {Shape{3, 4, 6, 8}, Shape{3, 4, 6, 9}})
+      for (const Tuple& width :
+           {Tuple{0, 0, 0, 0, 1, 1, 2, 2}, Tuple{2, 1, 0, 0, 0, 0, 0, 3}, Tuple{0, 0, 1, 2, 0, 0, 0, 0},
+            Tuple{0, 0, 0, 0, 0, 0, 0, 0}, Tuple{1, 0, 0, 1, 3, 2, 5, 4}}) {
+        const Attributes attributes{{"mode", mode}, {"pad_width", print(width)}, {"constant_value", "2"}};
+        Shape padded = data;
+        for (int axis = 0; axis < 4; ++axis) {
+          const auto i = 2 * static_cast<size_t>(axis);
+          padded[axis] += width[i] + width[i + 1];
+        }
+        cases.push_back({"Pad", {data}, attributes, every_type});
+        cases.push_back({"_backward_Pad", {padded}, attributes, every_type, -2, 2, 4});
+      }
   const Attributes beyond{{"mode", "edge"}, {"pad_width", "(0, 0, 0, 0, 5, 6, 7, 8)"}};
   cases.push_back({"Pad", {{1, 1, 1, 2}}, beyond, every_type});
   cases.push_back({"_backward_Pad", {{1, 1, 12, 17}}, beyond, float_types, -1, 1, 4});
@@ -170,6 +186,42 @@ TEST_F(CudaShapes, LengthsThatDoNotFitAreReportedByTheNextWait) {
   const NDArray last = invoke(sequence_last, {data, array({3, 5}, gpu(0))}, {.use_sequence_length = true})[0];
   EXPECT_TRUE(fails_with([&] { last.to_vector<float>(); }, "[SequenceLast]", "sequence_length 5 of sequence 1",
                          "between 1 and 3"));
+}
+
+// An array of random numbers, or of zeros, that starts one element behind an aligned address.
+NDArray at_odd_address(const Shape& shape, uint64_t seed, DType dtype, const Context& context) {
+  const Shape flat{shape.size() + 1};
+  const NDArray all = seed == 0 ? full(flat, 0, cpu(), dtype) : random_array(flat, seed, -2, 2, dtype);
+  return all.as_copy_in(context).slice(1, shape.size() + 1).reshape(shape);
+}
+
+TEST_F(CudaShapes, ViewsAtOddAddressesAreReadAndWritten) {
+  struct Tried {
+    const char* op;
+    std::vector<Shape> inputs;
+    Shape out;
+    Attributes attributes;
+  };
+  const Attributes border{{"mode", "reflect"}, {"pad_width", "(0, 0, 0, 0, 1, 1, 2, 2)"}};
+  const Attributes twice{{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "1"}};
+  const Attributes window{{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}};
+  const Shape small{2, 3, 4, 8}, large{2, 3, 8, 16}, padded{2, 3, 6, 12}, columns{2, 27, 32};
+  const std::vector<Tried> all{{"Pad", {small}, padded, border},
+                               {"_backward_Pad", {padded}, small, border},
+                               {"UpSampling", {small}, large, twice},
+                               {"_backward_UpSampling", {large, small}, small, twice},
+                               {"im2col", {small}, columns, window}};
+  for (const DType dtype : float_types)
+    for (const Tried& tried : all) {
+      const auto run = [&](const Context& context) {
+        std::vector<NDArray> inputs;
+        for (const Shape& shape : tried.inputs) inputs.push_back(at_odd_address(shape, 3, dtype, context));
+        const NDArray out = at_odd_address(tried.out, 0, dtype, context);
+        invoke(tried.op, inputs, tried.attributes, {.out = {out}});
+        return out.as_copy_in(cpu());
+      };
+      EXPECT_TRUE(all_close(run(gpu(0)), run(cpu()), tolerance_of(dtype))) << tried.op << " in " << dtype;
+    }
 }
 
 TEST_F(CudaShapes, RunningSumsAreTheSameBitForBit) {

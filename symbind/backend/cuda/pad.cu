@@ -6,15 +6,16 @@
 #include "symbind/backend/cuda/generate.cuh"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/cuda/wide_array.cuh"
 #include "symbind/backend/functions.h"
 #include "symbind/backend/pad.h"
 #include "symbind/backend/units.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
 
+// Neighbouring axes without a border are one axis.
 struct Axes {
   int rank = 0;
   PadAxis axis[Shape::max_rank] = {};
@@ -22,29 +23,44 @@ struct Axes {
 
   explicit Axes(const std::vector<PadAxis>& axes) {
     for (const PadAxis& each : axes) {
-      length[rank] = each.length;
-      extent[rank] = each.extent;
-      axis[rank++] = each;
+      PadAxis merged = each;
+      if (rank > 0 && has_no_border(each) && has_no_border(axis[rank - 1])) {
+        merged.extent *= axis[--rank].extent;
+        merged.length = merged.extent;
+      }
+      length[rank] = merged.length;
+      extent[rank] = merged.extent;
+      axis[rank++] = merged;
     }
   }
+  constexpr const PadAxis& last() const { return axis[rank - 1]; }
+
+ private:
+  static bool has_no_border(const PadAxis& axis) { return axis.length == axis.extent; }
 };
 
+// The result by rows along the last axis. A row is the index of the first element that the data's row has; -1: all of
+// the row is the constant.
 template <class Unit>
 struct Padded {
   const Unit* data;
   Axes axes;
   Unit constant;
-  __device__ Unit operator()(int64_t i) const {
-    int64_t from = 0;
-    for (int axis = axes.rank - 1; axis >= 0; --axis) {
+  __device__ int64_t row(int64_t number) const {
+    int64_t start = 0;
+    for (int axis = axes.rank - 2; axis >= 0; --axis) {
       const PadAxis& along = axes.axis[axis];
-      const Divided at = axes.length[axis].divide(i);
+      const Divided at = axes.length[axis].divide(number);
       const int64_t index = along.shown_at(at.rest);
-      if (index < 0) return constant;
-      from += index * along.step;
-      i = at.quotient;
+      if (index < 0) return -1;
+      start += index * along.step;
+      number = at.quotient;
     }
-    return data[from];
+    return start;
+  }
+  __device__ Unit element(int64_t row, int64_t position) const {
+    const int64_t index = axes.last().shown_at(position);
+    return row < 0 || index < 0 ? constant : data[row + index];
   }
 };
 
@@ -56,54 +72,70 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
       node, [axes = Axes(pad_axes(p, data, out.shape, data)), count = out.shape.size(), element = size_of(out.dtype),
              constant = bits_of(p.constant_value, out.dtype)](const Args& args) {
         visit_unit(element, [&]<class Unit>(Unit) {
-          queue_generate(stream_of(args), args.out<Unit>(), count,
-                         Padded<Unit>{args.in<Unit>(0), axes, static_cast<Unit>(constant)});
+          queue_generate_rows(stream_of(args), args.out<Unit>(), count, axes.last().length,
+                              Padded<Unit>{args.in<Unit>(0), axes, static_cast<Unit>(constant)});
         });
       });
 }
 
-// The terms of an element's sum are numbered, those along the last axis next to each other. Most elements have one.
-template <class C>
-__global__ void sum_shown(WideArray<C> dy, WideArray<C> dx, Axes axes, int64_t count) {
-  for (int64_t i = first_element(); i < count; i += element_step()) {
-    int64_t index[Shape::max_rank], rest = i, terms = 1, first = 0;
-    for (int axis = axes.rank - 1; axis >= 0; --axis) {
+// The gradient by rows along the last axis. The terms of an element's sum are numbered, those along the last axis next
+// to each other. Most rows are shown once, and most of their elements.
+template <class T>
+struct SumOfShown {
+  using C = functions::Wide<T>;
+  struct Row {
+    int64_t number, start;  // start: in the out_grad, of the first row that shows this one
+    int64_t shown;          // rows that show it
+  };
+  const T* dy;
+  Axes axes;
+
+  __device__ Row row(int64_t number) const {
+    Row row{number, 0, 1};
+    for (int axis = axes.rank - 2; axis >= 0; --axis) {
       const PadAxis& along = axes.axis[axis];
-      const Divided at = axes.extent[axis].divide(rest);
-      index[axis] = at.rest;
-      rest = at.quotient;
-      terms *= along.position_count(at.rest);
-      first += along.position(at.rest, 0) * along.step;
+      const Divided at = axes.extent[axis].divide(number);
+      row.start += along.position(at.rest, 0) * along.step;
+      row.shown *= along.position_count(at.rest);
+      number = at.quotient;
     }
-    if (terms == 1) {
-      dx.set(i, functions::add(C(0), dy[first]));
-      continue;
-    }
-    C sum = 0;
-    for (int64_t term = 0; term < terms; ++term) {
-      int64_t from = 0;
-      rest = term;
-      for (int axis = axes.rank - 1; axis >= 0; --axis) {
-        const PadAxis& along = axes.axis[axis];
-        const Divided at = divided(rest, along.position_count(index[axis]));
-        from += along.position(index[axis], at.rest) * along.step;
-        rest = at.quotient;
-      }
-      sum = functions::add(sum, dy[from]);
-    }
-    dx.set(i, sum);
+    return row;
   }
-}
+  __device__ T element(const Row& row, int64_t index) const {
+    const PadAxis& last = axes.last();
+    const int64_t count = last.position_count(index);
+    C sum = 0;
+    for (int64_t which = 0; which < row.shown; ++which) {
+      const int64_t start = which == 0 ? row.start : start_of(row.number, which);
+      for (int64_t n = 0; n < count; ++n)
+        sum = functions::add(sum, static_cast<C>(load(dy[start + last.position(index, n)])));
+    }
+    return convert_element<T>(sum);
+  }
+
+ private:
+  // The start of the row of the out_grad that is the `which`-th to show a row.
+  __device__ int64_t start_of(int64_t number, int64_t which) const {
+    int64_t start = 0;
+    for (int axis = axes.rank - 2; axis >= 0; --axis) {
+      const PadAxis& along = axes.axis[axis];
+      const Divided at = axes.extent[axis].divide(number), turn = divided(which, along.position_count(at.rest));
+      start += along.position(at.rest, turn.rest) * along.step;
+      number = at.quotient;
+      which = turn.quotient;
+    }
+    return start;
+  }
+};
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {
   const Shape& padded = node.inputs[0].shape;
   const Tensor& out = node.outputs[0];
-  return functions::visit_wide(out.dtype, [&]<class C>(std::type_identity<C>) {
+  return visit_dtype(out.dtype, [&]<class T>(std::type_identity<T>) {
     return make_step(node, [axes = Axes(pad_axes(node.as<PadGrad>(), out.shape, padded, padded)),
-                            count = out.shape.size(), dtype = out.dtype](const Args& args) {
-      if (count > 0)
-        sum_shown<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-            WideArray<C>(args.inputs[0], dtype), WideArray<C>(args.outputs[0], dtype), axes, count);
+                            count = out.shape.size()](const Args& args) {
+      queue_generate_rows(stream_of(args), args.out<T>(), count, axes.last().extent,
+                          SumOfShown<T>{args.in<T>(0), axes});
     });
   });
 }
