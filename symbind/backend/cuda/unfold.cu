@@ -8,15 +8,14 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// Element i of the columns.
+// The columns, by lines.
 template <class T>
 struct Unfolded {
   const T* in;
   UnfoldIndex index;
-  __device__ T operator()(int64_t i) const {
-    const Divided at = index.windows[2].divide(i);
-    const UnfoldIndex::Line line = index.line(at.quotient);
-    const int64_t column = line.first + at.rest * index.stride[2];
+  __device__ UnfoldIndex::Line row(int64_t number) const { return index.line(number); }
+  __device__ T element(const UnfoldIndex::Line& line, int64_t window) const {
+    const int64_t column = line.first + window * index.stride[2];
     const bool inside = line.row >= 0 && column >= 0 && column < index.image[2];
     return inside ? in[line.row + column] : T{};
   }
@@ -39,7 +38,8 @@ std::unique_ptr<Kernel> build_unfold(const NodeView& node) {
   const int64_t count = node.outputs[0].shape.size();
   return make_step(node, [index, count, element = size_of(node.outputs[0].dtype)](const Args& args) {
     visit_unit(element, [&]<class Unit>(Unit) {
-      queue_generate(stream_of(args), args.out<Unit>(), count, Unfolded<Unit>{args.in<Unit>(0), index});
+      queue_generate_rows(stream_of(args), args.out<Unit>(), count, index.windows[2],
+                          Unfolded<Unit>{args.in<Unit>(0), index});
     });
   });
 }
