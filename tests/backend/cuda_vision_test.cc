@@ -28,6 +28,21 @@ void add_enlarging_cases(std::vector<Case>& cases) {
   const Attributes twice{{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "1"}};
   cases.push_back({"UpSampling", {{1, 5, 7, 3}}, twice, every_type});
   cases.push_back({"_backward_UpSampling", {{1, 5, 14, 6}, {1, 5, 7, 3}}, twice, every_type, -2, 2, 2});
+  // Rows of whole packs and of others, blocks of any width.
+  for (const int64_t scale : {1, 2, 3, 4})
+    for (const int64_t columns : {3, 8, 12}) {
+      const Shape data{2, 3, 5, columns}, result{2, 3, 5 * scale, columns * scale};
+      const Attributes by{{"scale", std::to_string(scale)}, {"sample_type", "nearest"}, {"num_args", "1"}};
+      cases.push_back({"UpSampling", {data}, by, every_type});
+      cases.push_back({"_backward_UpSampling", {result, data}, by, every_type, -2, 2, 2});
+    }
+  for (const char* mode : {"concat", "sum"}) {
+    const bool sums = std::string(mode) == "sum";
+    const Attributes both{{"scale", "4"}, {"sample_type", "nearest"}, {"num_args", "2"}, {"multi_input_mode", mode}};
+    const Shape first{2, 3, 2, 4}, second{2, sums ? 3 : 1, 4, 8}, result{2, sums ? 3 : 4, 8, 16};
+    cases.push_back({"UpSampling", {first, second}, both, every_type});
+    cases.push_back({"_backward_UpSampling", {result, first, second}, both, every_type, -2, 2, 4});
+  }
   for (const char* scale : {"2", "3"})
     cases.push_back({"UpSampling",
                      {{2, 3, 5, 4}, {3, 1, scale[0] == '2' ? 4 : 5, scale[0] == '2' ? 4 : 5}},
@@ -36,6 +51,16 @@ void add_enlarging_cases(std::vector<Case>& cases) {
                      -1,
                      1,
                      4});
+}
+
+void add_unfolding_cases(std::vector<Case>& cases) {
+  for (const int64_t columns : {8, 9, 3}) {
+    const Shape image{2, 3, 5, columns};
+    cases.push_back({"im2col", {image}, {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}});
+    cases.push_back({"im2col", {image}, {{"kernel", "(2, 2)"}, {"stride", "(2, 2)"}, {"pad", "(1, 2)"}}});
+    cases.push_back({"im2col", {image}, {{"kernel", "(2, 3)"}, {"dilate", "(2, 2)"}, {"pad", "(0, 2)"}}});
+  }
+  cases.push_back({"im2col", {{2, 3, 17}}, {{"kernel", "(3,)"}, {"pad", "(1,)"}}});
 }
 
 // Regions from -1 to 8 in images of 7 × 9: some are outside, and so are some of their images.
@@ -132,6 +157,7 @@ void add_dropout_cases(std::vector<Case>& cases) {
 std::vector<DeviceCase> vision_cases() {
   std::vector<Case> cases;
   add_enlarging_cases(cases);
+  add_unfolding_cases(cases);
   add_region_cases(cases);
   add_sampling_cases(cases);
   add_comparing_cases(cases);

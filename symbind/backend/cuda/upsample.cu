@@ -2,12 +2,13 @@
 // Interpolation is a deconvolution.
 #include "symbind/ops/upsample.h"
 
-#include "symbind/backend/cuda/any_array.cuh"
+#include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/cuda/wide_array.cuh"
 #include "symbind/backend/deconv.h"
+#include "symbind/backend/divisor.h"
 #include "symbind/backend/functions.h"
+#include "symbind/backend/wide.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -52,29 +53,93 @@ std::vector<Source> sources(const UpSampling& p, std::span<const Tensor> inputs,
   return all;
 }
 
-template <class C>
-__global__ void enlarge(WideArray<C> x, WideArray<C> y, Source source, int64_t count, bool adds) {
-  for (int64_t i = first_element(); i < count; i += element_step()) {
+// `width` neighbours along a row of the result for each thread; rows consist of whole packs.
+template <int width, class T>
+__global__ void enlarge(const T* x, T* y, Source source, int64_t count, bool adds) {
+  using C = functions::Wide<T>;
+  for (int64_t i = first_element() * width; i < count; i += element_step() * width) {
     const Divided plane = source.large_size.divide(i), at = source.width.divide(plane.rest);
-    const int64_t from = plane.quotient * source.plane_size +
-                         source.high.divide(at.quotient).quotient * source.columns +
-                         source.wide.divide(at.rest).quotient;
-    const int64_t to = source.start(plane.quotient) + plane.rest;
-    y.set(to, adds ? functions::add(y[to], x[from]) : x[from]);
+    const T* const row =
+        x + plane.quotient * source.plane_size + source.high.divide(at.quotient).quotient * source.columns;
+    auto& to = *reinterpret_cast<Pack<T, width>*>(y + source.start(plane.quotient) + plane.rest);
+    Divided column = source.wide.divide(at.rest);
+    Pack<T, width> result;
+    if (adds) result = to;
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const C value = static_cast<C>(load(row[column.quotient]));
+      result.element[k] =
+          convert_element<T>(adds ? functions::add(static_cast<C>(load(result.element[k])), value) : value);
+      if (++column.rest == source.wide) column = {column.quotient + 1, 0};
+    }
+    to = result;
   }
 }
 
-template <class C>
-__global__ void sum_blocks(WideArray<C> dy, WideArray<C> dx, Source source, int64_t count) {
-  const int64_t width = source.width, high = source.high, wide = source.wide;
-  for (int64_t i = first_element(); i < count; i += element_step()) {
+// `width` neighbours along a row of an input for each thread; rows of both arrays consist of whole packs. A block is
+// `wide` elements wide; 0: any number of them, which are read one by one.
+template <int width, int wide, class T>
+__global__ void sum_blocks(const T* dy, T* dx, Source source, int64_t count) {
+  using C = functions::Wide<T>;
+  const int64_t row_length = source.width, high = source.high, any_wide = source.wide;
+  for (int64_t i = first_element() * width; i < count; i += element_step() * width) {
     const Divided plane = source.plane_size.divide(i), at = source.columns.divide(plane.rest);
-    const int64_t first = source.start(plane.quotient) + at.quotient * high * width + at.rest * wide;
-    C sum = 0;
-    for (int64_t row = 0; row < high; ++row)
-      for (int64_t column = 0; column < wide; ++column) sum = functions::add(sum, dy[first + row * width + column]);
-    dx.set(i, sum);
+    const T* row = dy + source.start(plane.quotient) + at.quotient * high * row_length + at.rest * any_wide;
+    C sum[width] = {};
+    for (int64_t n = 0; n < high; ++n, row += row_length) {
+      if constexpr (wide > 0) {
+        Pack<T, width> read[wide];
+#pragma unroll
+        for (int k = 0; k < wide; ++k) read[k] = reinterpret_cast<const Pack<T, width>*>(row)[k];
+#pragma unroll
+        for (int k = 0; k < width * wide; ++k)
+          sum[k / wide] = functions::add(sum[k / wide], static_cast<C>(load(read[k / width].element[k % width])));
+      } else {
+#pragma unroll
+        for (int k = 0; k < width; ++k)
+          for (int64_t column = 0; column < any_wide; ++column)
+            sum[k] = functions::add(sum[k], static_cast<C>(load(row[k * any_wide + column])));
+      }
+    }
+    Pack<T, width> result;
+#pragma unroll
+    for (int k = 0; k < width; ++k) result.element[k] = convert_element<T>(sum[k]);
+    *reinterpret_cast<Pack<T, width>*>(dx + i) = result;
   }
+}
+
+// At most four: a thread holds a sum for each.
+template <class T>
+inline constexpr int pack_width = widest<T> < 4 ? widest<T> : 4;
+
+template <class T>
+bool fits_packs(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % sizeof(Pack<T, pack_width<T>>) == 0;
+}
+
+template <class T>
+void queue_enlarge(cudaStream_t stream, const T* x, T* y, const Source& source, bool adds) {
+  constexpr int width = pack_width<T>;
+  const int64_t count = source.large_count();
+  if (count == 0) return;
+  if (source.width % width == 0 && fits_packs<T>(y))
+    enlarge<width><<<blocks_for(count / width), block_size, 0, stream>>>(x, y, source, count, adds);
+  else
+    enlarge<1><<<blocks_for(count), block_size, 0, stream>>>(x, y, source, count, adds);
+}
+
+template <class T>
+void queue_sum_blocks(cudaStream_t stream, const T* dy, T* dx, const Source& source) {
+  constexpr int width = pack_width<T>;
+  const int64_t count = source.count();
+  if (count == 0) return;
+  // Rows of the result are multiples of those of the input.
+  if (source.columns % width != 0 || !fits_packs<T>(dx) || !fits_packs<T>(dy))
+    sum_blocks<1, 0><<<blocks_for(count), block_size, 0, stream>>>(dy, dx, source, count);
+  else if (source.wide == 2)
+    sum_blocks<width, 2><<<blocks_for(count / width), block_size, 0, stream>>>(dy, dx, source, count);
+  else
+    sum_blocks<width, 0><<<blocks_for(count / width), block_size, 0, stream>>>(dy, dx, source, count);
 }
 
 std::unique_ptr<Kernel> build_bilinear(const NodeView& node) {
@@ -89,28 +154,22 @@ std::unique_ptr<Kernel> build_bilinear(const NodeView& node) {
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<UpSampling>();
   if (p.sample_type == "bilinear") return build_bilinear(node);
-  const DType dtype = node.outputs[0].dtype;
-  return functions::visit_wide(dtype, [&]<class C>(std::type_identity<C>) {
-    return make_step(node, [all = sources(p, node.inputs, node.outputs[0].shape), sums = p.multi_input_mode == "sum",
-                            dtype](const Args& args) {
+  return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node, [all = sources(p, node.inputs, node.outputs[0].shape),
+                            sums = p.multi_input_mode == "sum"](const Args& args) {
       for (size_t k = 0; k < all.size(); ++k)
-        if (const int64_t count = all[k].large_count(); count > 0)
-          enlarge<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-              WideArray<C>(args.inputs[k], dtype), WideArray<C>(args.outputs[0], dtype), all[k], count, sums && k > 0);
+        queue_enlarge(stream_of(args), args.in<T>(k), args.out<T>(), all[k], sums && k > 0);
     });
   });
 }
 
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
-  const DType dtype = node.inputs[0].dtype;
-  return functions::visit_wide(dtype, [&]<class C>(std::type_identity<C>) {
-    return make_step(
-        node, [all = sources(node.as<UpSamplingGrad>(), node.outputs, node.inputs[0].shape), dtype](const Args& args) {
-          for (size_t k = 0; k < all.size(); ++k)
-            if (const int64_t count = all[k].count(); count > 0 && args.outputs[k])
-              sum_blocks<<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-                  WideArray<C>(args.inputs[0], dtype), WideArray<C>(args.outputs[k], dtype), all[k], count);
-        });
+  return visit_dtype(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node,
+                     [all = sources(node.as<UpSamplingGrad>(), node.outputs, node.inputs[0].shape)](const Args& args) {
+                       for (size_t k = 0; k < all.size(); ++k)
+                         if (args.outputs[k]) queue_sum_blocks(stream_of(args), args.in<T>(0), args.out<T>(k), all[k]);
+                     });
   });
 }
 
