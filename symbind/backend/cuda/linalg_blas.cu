@@ -51,23 +51,22 @@ struct System {
   cublasSideMode_t side;
   cublasFillMode_t fill;
   cublasOperation_t operation;
+  cublasDiagType_t diagonal;
   int m, n, lda;
 };
 cublasStatus_t solve(cublasHandle_t handle, const System& s, float alpha, const float* a, float* x) {
-  return cublasStrsm_v2(handle, s.side, s.fill, s.operation, CUBLAS_DIAG_NON_UNIT, s.m, s.n, &alpha, a, s.lda, x, s.m);
+  return cublasStrsm_v2(handle, s.side, s.fill, s.operation, s.diagonal, s.m, s.n, &alpha, a, s.lda, x, s.m);
 }
 cublasStatus_t solve(cublasHandle_t handle, const System& s, double alpha, const double* a, double* x) {
-  return cublasDtrsm_v2(handle, s.side, s.fill, s.operation, CUBLAS_DIAG_NON_UNIT, s.m, s.n, &alpha, a, s.lda, x, s.m);
+  return cublasDtrsm_v2(handle, s.side, s.fill, s.operation, s.diagonal, s.m, s.n, &alpha, a, s.lda, x, s.m);
 }
 cublasStatus_t solve_batch(cublasHandle_t handle, const System& s, float alpha, const float* const* a, float* const* x,
                            int count) {
-  return cublasStrsmBatched(handle, s.side, s.fill, s.operation, CUBLAS_DIAG_NON_UNIT, s.m, s.n, &alpha, a, s.lda, x,
-                            s.m, count);
+  return cublasStrsmBatched(handle, s.side, s.fill, s.operation, s.diagonal, s.m, s.n, &alpha, a, s.lda, x, s.m, count);
 }
 cublasStatus_t solve_batch(cublasHandle_t handle, const System& s, double alpha, const double* const* a,
                            double* const* x, int count) {
-  return cublasDtrsmBatched(handle, s.side, s.fill, s.operation, CUBLAS_DIAG_NON_UNIT, s.m, s.n, &alpha, a, s.lda, x,
-                            s.m, count);
+  return cublasDtrsmBatched(handle, s.side, s.fill, s.operation, s.diagonal, s.m, s.n, &alpha, a, s.lda, x, s.m, count);
 }
 
 }  // namespace
@@ -127,11 +126,12 @@ void queue_addresses(cudaStream_t stream, T** addresses, T* base, int64_t step, 
 
 template <class T>
 void queue_solve(cublasHandle_t handle, cudaStream_t stream, const LinalgTrsm& params, const MatricesOf& b, const T* a,
-                 T* x, void* addresses, std::string_view where) {
+                 T* x, void* addresses, std::string_view where, bool unit_diagonal) {
   const int64_t extent = params.rightside ? b.columns : b.rows, size = b.rows * b.columns;
   const System system{.side = params.rightside ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT,
                       .fill = params.lower ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER,
                       .operation = operation(params.transpose),
+                      .diagonal = unit_diagonal ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT,
                       .m = static_cast<int>(b.columns),
                       .n = static_cast<int>(b.rows),
                       .lda = static_cast<int>(extent)};
@@ -163,9 +163,9 @@ template void queue_product<double>(cublasHandle_t, const MatrixProduct&, const 
 template void queue_addresses<float>(cudaStream_t, float**, float*, int64_t, int64_t);
 template void queue_addresses<double>(cudaStream_t, double**, double*, int64_t, int64_t);
 template void queue_solve<float>(cublasHandle_t, cudaStream_t, const LinalgTrsm&, const MatricesOf&, const float*,
-                                 float*, void*, std::string_view);
+                                 float*, void*, std::string_view, bool);
 template void queue_solve<double>(cublasHandle_t, cudaStream_t, const LinalgTrsm&, const MatricesOf&, const double*,
-                                  double*, void*, std::string_view);
+                                  double*, void*, std::string_view, bool);
 template void queue_triangle<float>(cudaStream_t, const float*, float*, int64_t, int64_t, bool);
 template void queue_triangle<double>(cudaStream_t, const double*, double*, int64_t, int64_t, bool);
 

@@ -35,10 +35,10 @@ template <class T>
 void queue_addresses(cudaStream_t stream, T** addresses, T* base, int64_t step, int64_t count);
 
 // b, which has the shape of x, becomes x with op(a) · x = alpha · b, or x · op(a) = alpha · b. `addresses` has
-// address_bytes(b.outer).
+// address_bytes(b.outer). With unit_diagonal the diagonal of a is not read but is 1.
 template <class T>
 void queue_solve(cublasHandle_t handle, cudaStream_t stream, const LinalgTrsm& params, const MatricesOf& b, const T* a,
-                 T* x, void* addresses, std::string_view where);
+                 T* x, void* addresses, std::string_view where, bool unit_diagonal = false);
 
 // One triangle of `count` square matrices; zeros elsewhere. `to` may be `from`.
 template <class T>

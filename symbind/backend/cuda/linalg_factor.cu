@@ -8,6 +8,7 @@
 #include "symbind/backend/cuda/linalg_blas.h"
 #include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/divisor.h"
 #include "symbind/backend/visit_types.h"
 #include "symbind/core/error.h"
 
@@ -85,7 +86,7 @@ struct Squares {
     extent = matrices.columns;
     count = matrices.outer;
   }
-  int64_t elements() const { return count * extent * extent; }
+  __host__ __device__ int64_t elements() const { return count * extent * extent; }
 };
 
 // ---- Kernels --------------------------------------------------------------------------------------------------------
@@ -111,6 +112,31 @@ template <class T>
 __global__ void write_identity(T* out, int64_t extent, int64_t elements) {
   for (int64_t i = first_element(); i < elements; i += element_step())
     out[i] = i / extent % extent == i % extent ? T(1) : T(0);
+}
+
+// A thread applies the exchanges of rows of a factorization to the numbers of the rows: row k of the factors is row
+// order[k] of the matrix.
+__global__ void write_orders(const int* pivots, int* orders, Squares squares) {
+  for (int64_t n = first_element(); n < squares.count; n += element_step()) {
+    const int* const pivot = pivots + n * squares.extent;
+    int* const order = orders + n * squares.extent;
+    for (int64_t k = 0; k < squares.extent; ++k) order[k] = static_cast<int>(k);
+    for (int64_t k = 0; k < squares.extent; ++k) {
+      const int other = pivot[k] - 1, own = order[k];
+      if (other < 0 || other >= squares.extent) break;  // a factorization that failed
+      order[k] = order[other];
+      order[other] = own;
+    }
+  }
+}
+
+// The permutations as column-major matrices, which move row order[k] to row k.
+template <class T>
+__global__ void write_permutations(const int* orders, T* out, Squares squares, Divisor extent) {
+  for (int64_t i = first_element(); i < squares.elements(); i += element_step()) {
+    const Divided line = extent.divide(i), matrix = extent.divide(line.quotient);
+    out[i] = orders[matrix.quotient * squares.extent + line.rest] == matrix.rest ? T(1) : T(0);
+  }
 }
 
 // A thread multiplies the pivots of a matrix; the factorization of a singular matrix stops early.
@@ -244,27 +270,64 @@ struct LU {
   }
 };
 
+// cuBLAS inverts smaller matrices from their factors with one call; for larger ones two triangular systems are faster.
+constexpr int64_t largest_getri = 32;
+
+template <class T>
+void queue_getri(const LU<T>& lu, const Args& args) {
+  const cudaStream_t stream = stream_of(args);
+  T** const of_lu = part<T*>(args, lu.addresses);
+  T** const of_out = of_lu + lu.squares.count;
+  queue_addresses<T>(stream, of_out, args.out<T>(), lu.squares.extent * lu.squares.extent, lu.squares.count);
+  // It reports a zero on the diagonal of U, as the factorization does.
+  check_blas_call(
+      Library<T>::getri(blas_handle(lu.device, stream), lu.extent(), of_lu, lu.extent(), part<int>(args, lu.pivots),
+                        of_out, lu.extent(), part<int>(args, lu.info), lu.count()),
+      lu.where, "inverting matrices");
+}
+
+// cuBLAS factorizes the transpose: P · Aᵀ = L · U. So A = Uᵀ · Lᵀ · P and A⁻¹ = Pᵀ · L⁻ᵀ · U⁻ᵀ. Row-major, the memory
+// of the factors is Uᵀ below and Lᵀ above the diagonal, which belongs to Uᵀ; that of P by columns is Pᵀ.
+template <class T>
+void queue_inverse_by_solves(const LU<T>& lu, size_t orders, const Args& args) {
+  const cudaStream_t stream = stream_of(args);
+  const Squares& squares = lu.squares;
+  const cublasHandle_t handle = blas_handle(lu.device, stream);
+  int* const order = part<int>(args, orders);
+  write_orders<<<blocks_for(squares.count), block_size, 0, stream>>>(part<int>(args, lu.pivots), order, squares);
+  write_permutations<T><<<blocks_for(squares.elements()), block_size, 0, stream>>>(order, args.out<T>(), squares,
+                                                                                   Divisor(squares.extent));
+  const MatricesOf matrices = matrices_of(Shape{squares.count, squares.extent, squares.extent});
+  LinalgTrsm above, below;
+  above.rightside = below.rightside = true;
+  above.lower = false;
+  const auto solve = [&](const LinalgTrsm& side, bool unit_diagonal) {
+    queue_solve<T>(handle, stream, side, matrices, part<T>(args, lu.factors), args.out<T>(),
+                   part<void>(args, lu.addresses), lu.where, unit_diagonal);
+  };
+  solve(above, true);
+  solve(below, false);
+}
+
 template <bool or_zeros>
 std::unique_ptr<Kernel> build_inverse(const NodeView& node) {
   return visit_types<float, double>(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const LU<T> lu(node);
+    LU<T> lu(node);
+    const Squares squares = lu.squares;
+    const size_t orders = lu.parts.add_bytes(static_cast<size_t>(squares.count * squares.extent) * sizeof(int));
+    const size_t scratch = lu.parts.total();
     return make_step(node,
-                     [lu](const Args& args) {
-                       const cudaStream_t stream = stream_of(args);
-                       const int64_t size = lu.squares.extent * lu.squares.extent;
+                     [lu = std::move(lu), orders](const Args& args) {
                        lu.queue(args);
-                       T** const of_lu = part<T*>(args, lu.addresses);
-                       T** const of_out = of_lu + lu.squares.count;
-                       queue_addresses<T>(stream, of_out, args.out<T>(), size, lu.squares.count);
-                       // It reports a zero on the diagonal of U, as the factorization does.
-                       check_blas_call(Library<T>::getri(blas_handle(lu.device, stream), lu.extent(), of_lu,
-                                                         lu.extent(), part<int>(args, lu.pivots), of_out, lu.extent(),
-                                                         part<int>(args, lu.info), lu.count()),
-                                       lu.where, "inverting matrices");
-                       queue_failures<T>(stream, args.out<T>(), part<int>(args, lu.info), size, lu.squares.count,
+                       if (lu.squares.extent <= largest_getri)
+                         queue_getri(lu, args);
+                       else
+                         queue_inverse_by_solves(lu, orders, args);
+                       queue_failures<T>(stream_of(args), args.out<T>(), part<int>(args, lu.info),
+                                         lu.squares.extent * lu.squares.extent, lu.squares.count,
                                          or_zeros ? T(0) : not_a_number<T>());
                      },
-                     {.scratch_bytes = lu.parts.total()});
+                     {.scratch_bytes = scratch});
   });
 }
 
