@@ -100,6 +100,15 @@ TEST_F(CudaLinalg, FactorizationsAgreeWithTheCpu) {
   for (const DType dtype : real) compare("_linalg_gelqf", {random_array({3, 4, 9}, 8, -1, 1, dtype)}, {}, 64);
 }
 
+// The rows of matrices that need exchanges in reverse order, smaller and larger than what cuBLAS inverts with one call.
+TEST_F(CudaLinalg, InversesOfMatricesThatNeedPivotsAgreeWithTheCpu) {
+  for (const DType dtype : real)
+    for (const int64_t extent : {2, 17, 32, 33, 70, 256, 257}) {
+      const NDArray a = shifted({3, extent, extent}, dtype, 2 * static_cast<double>(extent));
+      compare("_linalg_inverse", {invoke("reverse", {a}, {{"axis", "1"}})[0]}, {}, 64);
+    }
+}
+
 // Eigenvectors of random matrices differ by more than rounding where eigenvalues are close; what they make does not.
 TEST_F(CudaLinalg, EigenvectorsMakeTheMatrix) {
   for (const DType dtype : real) {
@@ -112,6 +121,25 @@ TEST_F(CudaLinalg, EigenvectorsMakeTheMatrix) {
     EXPECT_TRUE(all_close(l, invoke("_linalg_syevd", {a})[1], {.absolute = tolerance}));
     compare("_linalg_syevd", {a.slice(0, 1)}, {}, 1000);
   }
+}
+
+// Features that fill vectors and others, one and several heads and batch elements.
+TEST_F(CudaLinalg, ProductsOfAttentionAgreeWithTheCpu) {
+  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
+    for (const int64_t batch : {1, 3})
+      for (const int64_t heads : {1, 4})
+        for (const int64_t features : {5, 8, 64}) {
+          const Attributes attributes{{"heads", std::to_string(heads)}};
+          const int64_t all = heads * features, slots = batch * heads;
+          const auto random = [&](const Shape& shape, uint64_t seed) {
+            return random_array(shape, seed, -1, 1, dtype);
+          };
+          const NDArray own = random({9, batch, 3 * all}, 1), keys_values = random({7, batch, 2 * all}, 2);
+          compare("_contrib_interleaved_matmul_selfatt_qk", {own}, attributes, 8);
+          compare("_contrib_interleaved_matmul_selfatt_valatt", {own, random({slots, 9, 9}, 3)}, attributes, 8);
+          compare("_contrib_interleaved_matmul_encdec_qk", {random({9, batch, all}, 4), keys_values}, attributes, 8);
+          compare("_contrib_interleaved_matmul_encdec_valatt", {keys_values, random({slots, 9, 7}, 5)}, attributes, 8);
+        }
 }
 
 TEST_F(CudaLinalg, ElementsAgreeWithTheCpu) {
@@ -147,6 +175,17 @@ TEST_F(CudaLinalg, MatricesThatCannotBeFactorizedBecomeNaN) {
   EXPECT_EQ(Numbers(inverses.begin(), inverses.begin() + 4), (Numbers{1, 0, 0, 0.5}));
   EXPECT_TRUE(std::isnan(inverses[4]) && std::isnan(inverses[7]));
   EXPECT_EQ(linalg_det(singular).to_vector<double>(), (Numbers{2, 0}));
+
+  // By two triangular systems: a diagonal of twos, and a matrix whose second half is zero.
+  constexpr size_t extent = 40, size = extent * extent;
+  Numbers both(2 * size, 0);
+  for (size_t k = 0; k < extent; ++k) both[k * extent + k] = 2;
+  for (size_t k = 0; k < extent / 2; ++k) both[size + k * extent + k] = 2;
+  const auto larger = linalg_inverse(array(both, {2, extent, extent}, gpu(0))).to_vector<double>();
+  for (size_t i = 0; i < size; ++i) {
+    EXPECT_EQ(larger[i], i / extent == i % extent ? 0.5 : 0) << i;
+    EXPECT_TRUE(std::isnan(larger[size + i])) << i;
+  }
 }
 
 TEST_F(CudaLinalg, LossesOfAlignmentsAgreeWithTheCpu) {

@@ -13,7 +13,6 @@ namespace symbind::cuda_backend {
 namespace {
 
 constexpr size_t most_workspace = size_t{32} << 20;
-constexpr size_t usual_alignment = 64;       // of device memory, and of every offset in an arena
 constexpr size_t workspace_alignment = 256;  // required by cuBLASLt
 
 void check_blas(cublasStatus_t status, std::string_view where, std::string_view doing) {
@@ -52,12 +51,31 @@ using Descriptor = std::unique_ptr<cublasLtMatmulDescOpaque_t, Free>;
 using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Free>;
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Free>;
 
-// Row-major (rows, columns) matrices, read by columns.
-MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64_t batch, std::string_view where) {
+// Row-major matrices of a batch in an array.
+struct Matrices {
+  int64_t rows, columns;
+  MatrixSteps steps;
+
+  Matrices(int64_t row_count, int64_t column_count, const MatrixSteps& given)
+      : rows(row_count),
+        columns(column_count),
+        steps{given.row ? given.row : columns, given.matrix ? given.matrix : rows * columns} {}
+};
+
+Matrices matrices_a(const MatmulProblem& p) {
+  return p.transpose_a ? Matrices(p.inner, p.rows, p.a_steps) : Matrices(p.rows, p.inner, p.a_steps);
+}
+Matrices matrices_b(const MatmulProblem& p) {
+  return p.transpose_b ? Matrices(p.columns, p.inner, p.b_steps) : Matrices(p.inner, p.columns, p.b_steps);
+}
+Matrices matrices_out(const MatmulProblem& p) { return {p.rows, p.columns, p.out_steps}; }
+
+// Row-major matrices, read by columns.
+MatrixLayout layout_of(cudaDataType_t type, const Matrices& m, int64_t batch, std::string_view where) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check_blas(
-      cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns),
-      where, "describing a matrix");
+  check_blas(cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(m.columns), static_cast<uint64_t>(m.rows),
+                                        m.steps.row),
+             where, "describing a matrix");
   MatrixLayout result(layout);
   if (batch == 1) return result;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
@@ -65,15 +83,15 @@ MatrixLayout layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64
                "describing a batch of matrices");
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batch));
-  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.steps.matrix);
   return result;
 }
 
 // The alignment of the addresses of all matrices, if the arrays are aligned to `alignment`.
 size_t alignment_in_batch(const MatmulProblem& p, size_t alignment) {
   if (p.batch == 1) return alignment;
-  for (const int64_t elements : {p.rows * p.inner, p.inner * p.columns, p.rows * p.columns}) {
-    const size_t bytes = static_cast<size_t>(elements) * size_of(p.dtype);
+  for (const Matrices& m : {matrices_a(p), matrices_b(p), matrices_out(p)}) {
+    const size_t bytes = static_cast<size_t>(m.steps.matrix) * size_of(p.dtype);
     alignment = std::min(alignment, bytes & -bytes);
   }
   return alignment;
@@ -110,9 +128,9 @@ Matmul::Matmul(CudaDevice& device, const MatmulProblem& problem, std::string whe
     : device_(device), problem_(problem), where_(std::move(where)) {
   if (problem.batch == 0 || problem.rows == 0 || problem.columns == 0 || problem.inner == 0) return;
   const CurrentDevice current(device.id());
-  aligned_ = plan_for(usual_alignment, true, most_workspace);
+  aligned_ = plan_for(problem.alignment, true, most_workspace);
   const bool fused = aligned_ != nullptr;
-  if (!aligned_) aligned_ = plan_for(usual_alignment, false, most_workspace);
+  if (!aligned_) aligned_ = plan_for(problem.alignment, false, most_workspace);
   require(aligned_ != nullptr, where_, " cuBLASLt has no algorithm for a product of ", problem.rows, "×", problem.inner,
           " by ", problem.inner, "×", problem.columns, " in ", problem.dtype);
   adds_bias_ = fused && problem.bias;
@@ -142,10 +160,9 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
       plan->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{1} << 20 | alignment),
                 where_);
   }
-  const auto layout = [&](int64_t rows, int64_t columns) { return layout_of(type, rows, columns, p.batch, where_); };
-  plan->first = p.transpose_b ? layout(p.columns, p.inner) : layout(p.inner, p.columns);
-  plan->second = p.transpose_a ? layout(p.inner, p.rows) : layout(p.rows, p.inner);
-  plan->result = layout(p.rows, p.columns);
+  plan->first = layout_of(type, matrices_b(p), p.batch, where_);
+  plan->second = layout_of(type, matrices_a(p), p.batch, where_);
+  plan->result = layout_of(type, matrices_out(p), p.batch, where_);
 
   cublasLtMatmulPreference_t made = nullptr;
   check_blas(cublasLtMatmulPreferenceCreate(&made), where_, "choosing an algorithm");
@@ -193,15 +210,15 @@ void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* 
   void* const workspace = plan->workspace > 0
                               ? reinterpret_cast<void*>(scratch_begin / workspace_alignment * workspace_alignment)
                               : nullptr;
-  const double one_double = 1, zero_double = 0;
-  const float one_float = 1, zero_float = 0;
+  const double scale_double = problem_.scale, zero_double = 0;
+  const float scale_float = static_cast<float>(problem_.scale), zero_float = 0;
   const bool is_double = problem_.dtype == DType::float64;
-  const void* const one = is_double ? static_cast<const void*>(&one_double) : &one_float;
+  const void* const scale = is_double ? static_cast<const void*>(&scale_double) : &scale_float;
   const void* const zero = is_double ? static_cast<const void*>(&zero_double) : &zero_float;
-  check_blas(
-      cublasLtMatmul(device_.blas(), plan->operation.get(), one, b, plan->first.get(), a, plan->second.get(), zero, out,
-                     plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace, plan->workspace, stream),
-      where_, "multiplying matrices");
+  check_blas(cublasLtMatmul(device_.blas(), plan->operation.get(), scale, b, plan->first.get(), a, plan->second.get(),
+                            zero, out, plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace,
+                            plan->workspace, stream),
+             where_, "multiplying matrices");
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,5 +1,5 @@
-// Products of row-major matrices through cuBLASLt: out = a·b, optionally with a bias along the columns and a ReLU. The
-// algorithm is chosen at construction.
+// Products of row-major matrices through cuBLASLt: out = scale·a·b, optionally with a bias along the columns and a
+// ReLU. The algorithm is chosen at construction.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,15 @@
 
 namespace symbind::cuda_backend {
 
+// The elements from one row of a matrix to the next, and from one matrix of a batch to the next; 0: as many as they
+// have.
+struct MatrixSteps {
+  int64_t row = 0, matrix = 0;
+};
+
 // a is (rows, inner), or (inner, rows) when transposed; b is (inner, columns), or (columns, inner) when transposed. A
-// batch of such products has its matrices one after the other in each array.
+// batch of such products has its matrices one after the other in each array, unless `steps` are given. Matrices of the
+// result may be interleaved, but fill their array.
 struct MatmulProblem {
   int64_t rows = 0, inner = 0, columns = 0;
   bool transpose_a = false, transpose_b = false;
@@ -22,6 +29,9 @@ struct MatmulProblem {
   bool bias = false;
   bool relu = false;
   int64_t batch = 1;
+  double scale = 1;  // of the product
+  MatrixSteps a_steps = {}, b_steps = {}, out_steps = {};
+  size_t alignment = 64;  // in bytes, that the addresses usually have: device memory and every offset in an arena do
 };
 
 // The reason why a node's arrays are not supported in a product, or empty.
