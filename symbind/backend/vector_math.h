@@ -163,32 +163,48 @@ constexpr float erf(float x) {
   return magnitude < 0.87f ? near : far_signed;
 }
 
+constexpr float inverse_erf_near(float w) {
+  const float a = w - 2.5f;
+  float p = -8.79105653e-9f;
+  p = p * a + 2.32326443e-8f;
+  p = p * a + 4.66170665e-7f;
+  p = p * a + -3.46270476e-6f;
+  p = p * a + -4.96334786e-6f;
+  p = p * a + 2.18344439e-4f;
+  p = p * a + -1.25274188e-3f;
+  p = p * a + -4.17738678e-3f;
+  p = p * a + 2.46640286e-1f;
+  p = p * a + 1.50140936f;
+  return p;
+}
+constexpr float inverse_erf_far(float w) {
+  const float b = libm::sqrt(w) - 3.1f;
+  float p = 1.00987513e-4f;
+  p = p * b + -2.03286605e-4f;
+  p = p * b + -2.35192731e-4f;
+  p = p * b + 1.36645168e-3f;
+  p = p * b + -2.75132941e-3f;
+  p = p * b + 4.10720231e-3f;
+  p = p * b + -5.68899309e-3f;
+  p = p * b + 7.46164989e-3f;
+  p = p * b + 1.00335571f;
+  p = p * b + 2.93323164f;
+  return p;
+}
 // The number whose error function is y: y times a polynomial of w = -log(1 - y²), beyond w = 5 of its root.
 constexpr float inverse_erf(float y) {
   const float w = -log((1.0f - y) * (1.0f + y));
-  const float a = w - 2.5f;
-  float near = -8.79105653e-9f;
-  near = near * a + 2.32326443e-8f;
-  near = near * a + 4.66170665e-7f;
-  near = near * a + -3.46270476e-6f;
-  near = near * a + -4.96334786e-6f;
-  near = near * a + 2.18344439e-4f;
-  near = near * a + -1.25274188e-3f;
-  near = near * a + -4.17738678e-3f;
-  near = near * a + 2.46640286e-1f;
-  near = near * a + 1.50140936f;
-  const float b = libm::sqrt(w) - 3.1f;
-  float far = 1.00987513e-4f;
-  far = far * b + -2.03286605e-4f;
-  far = far * b + -2.35192731e-4f;
-  far = far * b + 1.36645168e-3f;
-  far = far * b + -2.75132941e-3f;
-  far = far * b + 4.10720231e-3f;
-  far = far * b + -5.68899309e-3f;
-  far = far * b + 7.46164989e-3f;
-  far = far * b + 1.00335571f;
-  far = far * b + 2.93323164f;
-  const float inside = y * (w < 5.0f ? near : far);
+#ifdef __CUDA_ARCH__
+  float p = 0;  // a branch: most warps have no element beyond 5
+  if (w < 5.0f)
+    p = inverse_erf_near(w);
+  else
+    p = inverse_erf_far(w);
+#else
+  const float near = inverse_erf_near(w), far = inverse_erf_far(w);
+  const float p = w < 5.0f ? near : far;
+#endif
+  const float inside = y * p;
   return y == 1.0f || y == -1.0f ? y * freestanding::infinity<float>() : inside;
 }
 
