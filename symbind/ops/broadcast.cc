@@ -63,8 +63,9 @@ void add_choice(OpRegistry& registry, std::string doc, Lhs lhs, Rhs rhs, Precisi
   add<name>(
       registry, std::move(doc), {},
       [lhs, rhs](Grad& g) {
-        if (g.wants("lhs")) set_summed(g, "lhs", lhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
-        if (g.wants("rhs")) set_summed(g, "rhs", rhs(g.out_grad(), spread(g, "lhs"), spread(g, "rhs")));
+        const Symbol all_lhs = spread(g, "lhs"), all_rhs = spread(g, "rhs");
+        if (g.wants("lhs")) set_summed(g, "lhs", lhs(g.out_grad(), all_lhs, all_rhs));
+        if (g.wants("rhs")) set_summed(g, "rhs", rhs(g.out_grad(), all_lhs, all_rhs));
       },
       precision);
 }

@@ -1,6 +1,8 @@
-// Removes casts to the type that an array already has, which are frequent in converted networks, and nodes that only
-// affect gradients. Each would be a copy and would prevent fusion of the operators around it.
+// Removes casts to the type that an array already has, which are frequent in converted networks, broadcasts and sums to
+// the shape that it already has, which gradients consist of, and nodes that only affect gradients. Each would be a copy
+// and would prevent fusion of the operators around it.
 #include "symbind/ops/amp.h"
+#include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/passes.h"
@@ -14,10 +16,15 @@ bool is_cast(const GraphNode& node) {
          params_if<AmpMulticast>(node);
 }
 
+bool keeps_shape(const Graph& graph, const GraphNode& node) {
+  return (params_if<SpreadLike>(node) || params_if<SumToLike>(node)) &&
+         graph.tensor(node.inputs[0]).shape == graph.tensor(node.first_output).shape;
+}
+
 // Is each output equal to the input with the same index? Not if a node updates the input: a value read before the
 // update must not be replaced by one read after it.
 bool is_identity(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
-  if (!is_cast(node) && !params_if<ScaleGradient>(node)) return false;
+  if (!is_cast(node) && !params_if<ScaleGradient>(node) && !keeps_shape(graph, node)) return false;
   for (int i = 0; i < node.outputs; ++i) {
     const TensorId input = node.inputs[static_cast<size_t>(i)];
     const bool same_type = graph.tensor(input).dtype == graph.tensor(node.first_output + i).dtype;

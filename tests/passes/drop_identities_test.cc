@@ -3,6 +3,7 @@
 #include "symbind/graph/builder.h"
 #include "symbind/ops/amp.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
 #include "symbind/passes/passes.h"
 
@@ -43,6 +44,16 @@ TEST(DropIdentities, KeepsCastsThatChangeATypeOfOneOutput) {
 TEST(DropIdentities, OutputsGoBackToWhatWasCast) {
   const Graph graph = dropped(cast(fc(var("x"), 3, "fc"), {.dtype = DType::float32}), {{"x", {2, 4}}});
   EXPECT_EQ(graph.producer(graph.outputs[0]).source->name, "fc");
+}
+
+TEST(DropIdentities, LeavesOutBroadcastsAndSumsThatKeepTheShape) {
+  const Symbol x = var("x"), y = var("y");
+  for (const Symbol& same : {spread_like(x, y), sum_to_like(x, y)}) {
+    const Graph graph = dropped(fc(same, 3, "fc"), {{"x", {2, 4}}, {"y", {2, 4}}});
+    EXPECT_EQ(graph.producer(graph.node(testing::find_node(graph, "fc")).inputs[0]).source->name, "x");
+  }
+  EXPECT_EQ(count_op(dropped(spread_like(x, y), {{"x", {1, 4}}, {"y", {2, 4}}}), "_spread_like"), 1);
+  EXPECT_EQ(count_op(dropped(sum_to_like(x, y), {{"x", {2, 4}}, {"y", {2, 1}}}), "_sum_to_like"), 1);
 }
 
 // The cast has the mean from before BatchNorm moves it.
