@@ -22,8 +22,7 @@ DistEntry read_key(MessageReader& in) {
   const std::string name = in.text();
   entry.key = in.number<bool>() ? ParamKey(int64_t{std::stoll(name)}) : ParamKey(name);
   entry.pushes = entry.done = in.number<int64_t>();
-  std::vector<int64_t> dims(in.number<uint64_t>());
-  for (int64_t& dim : dims) dim = in.number<int64_t>();
+  const auto dims = in.numbers<int64_t>();
   entry.stored = NDArray(Shape(dims), cpu(), in.number<DType>());
   return entry;
 }

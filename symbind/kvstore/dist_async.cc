@@ -240,8 +240,7 @@ void AsyncMember::take_keys(int from, MessageReader& text) {
   for (auto left = text.number<uint64_t>(); left > 0; --left) {
     const bool is_number = text.number<bool>();
     const std::string name = text.text();
-    std::vector<int64_t> shape(text.number<uint64_t>());
-    for (int64_t& extent : shape) extent = text.number<int64_t>();
+    const auto shape = text.numbers<int64_t>();
     const auto dtype = text.number<DType>();
     Share share{.owner = peers_->rank()};
     share.begin = text.number<int64_t>();

@@ -308,7 +308,14 @@ std::map<int, std::vector<std::byte>> DistMember::ask(MessageType kind,
       peers_->write(worker, number_, message.take());
     }
   });
-  peers_->wait(Peers::Needs::threads, [&] { return open_.at(request).missing == 0; });
+  try {
+    peers_->wait(Peers::Needs::threads, [&] { return open_.at(request).missing == 0; });
+  } catch (...) {  // interrupted, or the job has failed
+    const auto guard = peers_->lock();
+    open_.erase(request);
+    asked_.clear();
+    throw;
+  }
   const auto guard = peers_->lock();
   const Question answered = std::move(open_.at(request));
   open_.erase(request);

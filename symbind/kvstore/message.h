@@ -50,20 +50,36 @@ class MessageReader {
     const auto data = bytes(number<uint64_t>());
     return std::string(reinterpret_cast<const char*>(data.data()), data.size());
   }
+  template <class T>
+  std::vector<T> numbers() {
+    std::vector<T> all(count(sizeof(T)));
+    for (T& each : all) each = number<T>();
+    return all;
+  }
   std::vector<std::string> texts() {
-    std::vector<std::string> all(number<uint64_t>());
+    std::vector<std::string> all(count(sizeof(uint64_t)));
     for (std::string& each : all) each = text();
     return all;
   }
-  std::span<const std::byte> bytes(size_t count) {
-    require(count <= rest_.size(), "[kvstore] a message of another worker ends early: do all run the same version?");
-    const auto taken = rest_.first(count);
-    rest_ = rest_.subspan(count);
+  std::span<const std::byte> bytes(size_t length) {
+    check(length <= rest_.size());
+    const auto taken = rest_.first(length);
+    rest_ = rest_.subspan(length);
     return taken;
   }
   std::span<const std::byte> rest() const { return rest_; }
 
  private:
+  static void check(bool complete) {
+    require(complete, "[kvstore] a message of another worker ends early: do all run the same version?");
+  }
+  // The number of items that follow, checked before memory is allocated for them.
+  size_t count(size_t smallest_item) {
+    const auto items = number<uint64_t>();
+    check(items <= rest_.size() / smallest_item);
+    return items;
+  }
+
   std::span<const std::byte> rest_;
 };
 

@@ -93,8 +93,7 @@ LRSchedulerPtr read_schedule(MessageReader& in) {
     }
     case Schedule::multi_factor: {
       MultiFactorSchedule given;
-      given.step.resize(in.number<uint64_t>());
-      for (int64_t& step : given.step) step = in.number<int64_t>();
+      given.step = in.numbers<int64_t>();
       given.factor = in.number<double>();
       given.base_lr = in.number<double>();
       schedule = multi_factor_scheduler(given);

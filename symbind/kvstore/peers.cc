@@ -30,8 +30,7 @@ Ready read_ready(MessageReader& in) {
   ready.store = in.number<int>();
   ready.kind = in.number<ExchangeKind>();
   ready.keys = in.texts();
-  ready.bytes.resize(in.number<uint64_t>());
-  for (uint64_t& each : ready.bytes) each = in.number<uint64_t>();
+  ready.bytes = in.numbers<uint64_t>();
   ready.details = in.texts();
   ready.priority = in.number<int>();
   ready.together = in.number<bool>();

@@ -161,6 +161,80 @@ TEST(SumGroup, CanBeInterrupted) {
   set_interrupt_check(before);
 }
 
+// One that was interrupted while it waited is counted as one that came, but its pass is over.
+TEST(SumGroup, FailsForThoseThatComeAfterAnInterrupt) {
+  Workers workers(2, 2);
+  SumGroup group(titles(2));
+  std::atomic<bool> stopped = false;
+  const auto before = set_interrupt_check([&] {
+    stopped = true;
+    throw std::runtime_error("stop");
+  });
+  std::string error;
+  const auto pass = [&](size_t context) {
+    std::array<double, 1> values = {1};
+    if (context == 0) return sum_over_contexts("[op]", values);
+    while (!stopped) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // context 0 ends its pass
+    error = error_of([&] { sum_over_contexts("[op]", values); });
+  };
+  EXPECT_THROW(group.run(workers, pass), std::runtime_error);
+  set_interrupt_check(before);
+  EXPECT_EQ(error, "[op] sums over 2 contexts, but context 0 has failed: stop");
+}
+
+TEST(SumGroup, CanBeInterruptedWhileOtherWorkersAreWaitedFor) {
+  Workers workers(2, 2);
+  SumGroup group(titles(2));
+  std::atomic<bool> checked = false;
+  const auto before = set_interrupt_check([&] { checked = true; });
+  bool checked_meanwhile = false;
+  const auto over_workers = [&](const std::string&, std::span<double>) {
+    checked = false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!checked && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    checked_meanwhile = checked;
+  };
+  {
+    const InSumScope scope({.over_workers = std::make_shared<const WorkerSum>(over_workers)});
+    group.run(workers, [&](size_t) {
+      std::array<double, 1> values = {1};
+      sum_over_contexts("[op]", values);
+      EXPECT_EQ(values[0], 2);
+    });
+  }
+  set_interrupt_check(before);
+  EXPECT_TRUE(checked_meanwhile);
+}
+
+TEST(SumGroup, RefusesASecondSumOfAContextThatWaits) {
+  Workers workers(2, 2);
+  SumGroup group(titles(2));
+  std::atomic<bool> waits = false, refused = false;
+  const auto before = set_interrupt_check([&] { waits = true; });  // called by those that wait
+  const auto until = [](const std::atomic<bool>& flag) {
+    while (!flag) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  std::string error;
+  std::thread second([&] {
+    until(waits);
+    const InSumScope scope({.group = &group, .context = 0});
+    std::array<double, 1> values = {1};
+    error = error_of([&] { sum_over_contexts("[op b]", values); });
+    refused = true;
+  });
+  group.run(workers, [&](size_t context) {
+    std::array<double, 1> values = {1};
+    if (context == 1) until(refused);
+    sum_over_contexts("[op a]", values);
+    EXPECT_EQ(values[0], 2);
+  });
+  second.join();
+  set_interrupt_check(before);
+  EXPECT_EQ(error, "[op b] is summed on context 0 while it waits for [op a]");
+}
+
 TEST(SumGroup, FailsInAForkedProcessWhoseContextsRunOneAfterTheOther) {
   if (!forked_child_may_use_threads) GTEST_SKIP() << "the thread sanitizer cannot follow";
   auto workers = std::make_unique<Workers>(2, 2);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/interrupt.h"
 #include "symbind/core/param_key.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/files/states.h"
@@ -365,6 +366,39 @@ TEST(DistAsync, LeavesEachWorkerItsOwnDecision) {
     EXPECT_EQ(dynamic_cast<Agreement&>(*store).all_agree("the check", worker.rank == 0), worker.rank == 0);
   });
   EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
+TEST(DistAsync, ForgetsAPullThatWasInterrupted) {
+  const auto wires = make_wires(2);
+  const std::thread::id nobody{};
+  std::atomic<std::thread::id> interrupted = nobody;
+  std::atomic<bool> may_update = false;
+  const auto before = set_interrupt_check([&] {
+    if (std::this_thread::get_id() == interrupted) throw std::runtime_error("stop");
+  });
+  const auto thrown = run_job(2,
+                              [&](Worker& worker) {
+                                const KVStorePtr store = worker.store("dist_async");
+                                store->set_updater([&](const ParamKey&, const NDArray&, const NDArray&) {
+                                  while (!may_update) std::this_thread::sleep_for(1ms);
+                                });
+                                store->init({0, 1}, {zeros({3}), zeros({3})});
+                                if (worker.rank == 0) {
+                                  store->push({0, 1}, {{ones({3})}, {ones({3})}});
+                                  interrupted = std::this_thread::get_id();
+                                  EXPECT_THROW(store->pull({0, 1}, {{zeros({3})}, {zeros({3})}}), std::runtime_error);
+                                  interrupted = nobody;
+                                  cut_off(*wires, 1);
+                                }
+                                while (worker.peers->failure().empty()) std::this_thread::sleep_for(1ms);
+                                may_update = true;
+                                worker.peers->check_failure();
+                              },
+                              {.peers = {.timeout = 1000ms, .heartbeat = 100ms}, .wires = wires});
+  set_interrupt_check(before);
+  EXPECT_TRUE(thrown[0].find("worker 1 on host thread1 is lost") != std::string::npos &&
+              thrown[0].find("it is missed while nothing is exchanged") != std::string::npos)
+      << thrown[0];
 }
 
 TEST(DistAsync, NeedsAnOptimizer) {
