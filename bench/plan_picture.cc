@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
         .add_choice("--mode", drawing.mode, {"train", "inference"}, "with or without backward")
         .add("--batch", drawing.batch, "images a step")
         .add("--image-size", drawing.image_size, "pixels a side, for residual networks", 32)
-        .add("--budget", drawing.budget, "MiB that a training plan is to fit in; 0: as many as it likes", 0)
+        .add("--budget", drawing.budget, "MiB that a training plan is to fit in; 0: as many as it needs", 0)
         .add("--out", drawing.out, "file for the picture; none is drawn without it", "FILE");
     options.parse(argc, argv);
     draw(drawing);

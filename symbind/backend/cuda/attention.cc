@@ -100,7 +100,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 template <class P>
 void add(ImplementationTable& table) {
   table.add<P>(
-      {.name = "cublaslt", .refuse = refuse_product, .build = build<P>, .worth_keeping = true, .tier = Tier::library});
+      {.name = "cublaslt", .refuse = refuse_product, .build = build<P>, .cache_when_invoked = true, .tier = Tier::library});
 }
 
 }  // namespace
