@@ -121,23 +121,35 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
 }
 
 // Few channels and a stride, as the first layer of a network: these can also run over cells of stride × stride
-// positions, which is the fastest form for the larger of them.
-TEST_F(CudaLayers, FirstLayersAgreeWithTheCpu) {
-  const std::vector<Convolved> first_layers = {
-      {{8, 3, 224, 224}, {7, 7}, 64, {2, 2}, {3, 3}}, {{16, 3, 64, 63}, {7, 7}, 64, {2, 2}, {3, 3}},
-      {{16, 1, 61, 64}, {5, 5}, 32, {2, 2}, {2, 2}},  {{16, 4, 65, 63}, {3, 3}, 32, {2, 2}, {1, 1}},
-      {{16, 2, 60, 61}, {4, 6}, 16, {2, 3}, {0, 1}},  {{8, 3, 227, 227}, {11, 11}, 96, {4, 4}, {0, 0}},
-      {{8, 3, 64, 64}, {4, 4}, 32, {4, 4}, {0, 0}}};
+// positions, which is the fastest form for the larger of them, and their weight gradient in TF32 has its own kernel.
+const std::vector<Convolved> first_layers = {
+    {{8, 3, 224, 224}, {7, 7}, 64, {2, 2}, {3, 3}},   {{16, 3, 64, 63}, {7, 7}, 64, {2, 2}, {3, 3}},
+    {{16, 1, 61, 64}, {5, 5}, 32, {2, 2}, {2, 2}},    {{16, 4, 65, 63}, {3, 3}, 100, {2, 2}, {1, 1}},
+    {{16, 2, 60, 61}, {4, 6}, 16, {2, 3}, {0, 1}},    {{4, 3, 30, 29}, {5, 5}, 20},
+    {{8, 3, 227, 227}, {11, 11}, 96, {4, 4}, {0, 0}}, {{8, 3, 64, 64}, {4, 4}, 32, {4, 4}, {0, 0}}};
+
+void compare_first_layers(const std::vector<DType>& dtypes, double slack) {
   for (const Convolved& c : first_layers)
-    for (const DeviceCase& tried : convolution_cases(c)) {
+    for (DeviceCase tried : convolution_cases(c)) {
       if (tried.op == "_backward_Convolution_data") continue;
+      tried.slack *= slack;
       const bool weight_grad = tried.op == "_backward_Convolution_weight";
-      for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+      for (const DType dtype : dtypes)
         EXPECT_NO_THROW(compare_channels_last(tried, dtype,
                                               weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
                                               weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
             << tried;
     }
+}
+
+TEST_F(CudaLayers, FirstLayersAgreeWithTheCpu) {
+  compare_first_layers({DType::float32, DType::float16, DType::bfloat16}, 1);
+}
+
+TEST_F(CudaLayers, FirstLayersInTf32AgreeWithTheCpu) {
+  setenv("SYMBIND_TF32", "1", 1);
+  compare_first_layers({DType::float32}, 250);  // TF32 has the 10 bits of float16
+  setenv("SYMBIND_TF32", "0", 1);
 }
 
 // What is taken into a convolution: all forms of it for one shape. The bits of `norms` are a norm after the convolution

@@ -217,7 +217,8 @@ TEST_F(CudaShapes, ViewsAtOddAddressesAreReadAndWritten) {
         std::vector<NDArray> inputs;
         for (const Shape& shape : tried.inputs) inputs.push_back(at_odd_address(shape, 3, dtype, context));
         const NDArray out = at_odd_address(tried.out, 0, dtype, context);
-        invoke(tried.op, inputs, tried.attributes, {.out = {out}});
+        const OpDef& op = OpRegistry::get().find(tried.op);
+        invoke(op, inputs, op.parse_params(tried.attributes, "node").get(), {.out = {out}});
         return out.as_copy_in(cpu());
       };
       EXPECT_TRUE(all_close(run(gpu(0)), run(cpu()), tolerance_of(dtype))) << tried.op << " in " << dtype;

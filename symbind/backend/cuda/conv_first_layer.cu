@@ -3,7 +3,7 @@
 // the gradients of the row, and the rows of the image under it, in shared memory; the columns of the product are then
 // shifted views of the image. The sums of all blocks are added in a fixed order.
 //
-// Products are in TF32, which represents float16 and bfloat16 exactly; sums are in float32.
+// Products are in TF32, sums in float32.
 #include "symbind/backend/cuda/conv_first_layer.h"
 
 #include "symbind/backend/cuda/device.h"
@@ -82,24 +82,23 @@ __device__ void copy_elements(int count, Read read, Write write) {
 }
 
 // The gradients of one row of the output, (positions, filters of the tile); zeros fill both up.
-template <class T>
-__device__ void load_gradients(const Extents& e, const T* row, bool aligned, int first_filter, float* gradients) {
+__device__ void load_gradients(const Extents& e, const float* row, bool aligned, int first_filter, float* gradients) {
   constexpr int width = 4, packs = tile / width;
   const auto read = [&](int i) {
     const int position = i / packs, filter = first_filter + i % packs * width;
-    Pack<T, width> pack;
-    const T* const from = row + int64_t{position} * e.filters + filter;
+    Pack<float, width> pack;
+    const float* const from = row + int64_t{position} * e.filters + filter;
     const bool inside = position < e.out[1] && filter < e.filters;
     if (inside && aligned)
-      pack = *reinterpret_cast<const Pack<T, width>*>(from);
+      pack = *reinterpret_cast<const Pack<float, width>*>(from);
     else
-      for (int k = 0; k < width; ++k) pack.element[k] = inside ? from[k] : store<T>(0.0f);
+      for (int k = 0; k < width; ++k) pack.element[k] = inside ? from[k] : 0.0f;
     return pack;
   };
-  const auto write = [&](int i, const Pack<T, width>& pack) {
+  const auto write = [&](int i, const Pack<float, width>& pack) {
     float values[width];
 #pragma unroll
-    for (int k = 0; k < width; ++k) values[k] = as_tf32(load(pack.element[k]));
+    for (int k = 0; k < width; ++k) values[k] = as_tf32(pack.element[k]);
     *reinterpret_cast<float4*>(gradients + i / packs * row_step + i % packs * width) =
         make_float4(values[0], values[1], values[2], values[3]);
   };
@@ -107,21 +106,20 @@ __device__ void load_gradients(const Extents& e, const T* row, bool aligned, int
 }
 
 // The rows of the image that the kernel covers for one row of the output, with zeros around them.
-template <class T>
-__device__ void load_image(const Extents& e, const T* image, int first_row, float* rows) {
+__device__ void load_image(const Extents& e, const float* image, int first_row, float* rows) {
   const int of_row = e.columns() * e.channels, before = e.pad[1] * e.channels, count = e.in[1] * e.channels;
   const auto read = [&](int i) {
     const int row = first_row + i / of_row, at = i % of_row - before;
     const bool inside = row >= 0 && row < e.in[0] && at >= 0 && at < count;
-    return inside ? image[int64_t{row} * count + at] : store<T>(0.0f);
+    return inside ? image[int64_t{row} * count + at] : 0.0f;
   };
-  copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, const T& value) { rows[i] = as_tf32(load(value)); });
+  copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, float value) { rows[i] = as_tf32(value); });
 }
 
 // tap_tiles: groups of eight taps of a warp. `partial`: (tile of filters, block, filter of the tile, tap).
-template <class T, int tap_tiles>
+template <int tap_tiles>
 __global__ void __launch_bounds__(warps * 32, 2)
-    sum_rows(const __grid_constant__ Extents e, const T* data, const T* dy, bool aligned, float* partial) {
+    sum_rows(const __grid_constant__ Extents e, const float* data, const float* dy, bool aligned, float* partial) {
   extern __shared__ float shared[];
   float* const gradients = shared;
   float* const rows = shared + e.positions() * row_step;
@@ -181,9 +179,8 @@ __global__ void __launch_bounds__(warps * 32, 2)
 }
 
 // A thread per element of the weight, which is (filters, channels, kernel) or, if `last`, (filters, kernel, channels).
-template <class T>
 __global__ void add_blocks(const __grid_constant__ Extents e, const float* partial, int stored_taps, bool last,
-                           T* weight) {
+                           float* weight) {
   const int64_t count = int64_t{e.filters} * e.taps();
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const int filter = static_cast<int>(i / e.taps()), tap = static_cast<int>(i % e.taps());
@@ -195,7 +192,7 @@ __global__ void add_blocks(const __grid_constant__ Extents e, const float* parti
     const int channel = tap % e.channels, in_kernel = tap / e.channels;
     const int64_t target =
         last ? i : (int64_t{filter} * e.channels + channel) * (e.kernel[0] * e.kernel[1]) + in_kernel;
-    weight[target] = store<T>(static_cast<compute_type<T>>(sum));
+    weight[target] = static_cast<float>(sum);
   }
 }
 
@@ -206,13 +203,6 @@ void visit_tap_tiles(int taps, Launch launch) {
   if (taps <= 2 * of_group) return launch(std::integral_constant<int, 2>{});
   if (taps <= 3 * of_group) return launch(std::integral_constant<int, 3>{});
   return launch(std::integral_constant<int, 5>{});
-}
-
-template <class Visit>
-void visit_type(DType dtype, Visit visit) {
-  if (dtype == DType::float32) return visit(std::type_identity<float>{});
-  if (dtype == DType::float16) return visit(std::type_identity<float16>{});
-  visit(std::type_identity<bfloat16>{});
 }
 
 constexpr const char* name = "first_layer";
@@ -236,29 +226,27 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   const Extents e(size_of(p, node.inputs[1].shape, node.inputs[0].shape));
   const bool last = symbind::is_channels_last(p.layout);
   std::unique_ptr<Kernel> kernel;
-  visit_type(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    visit_tap_tiles(e.taps(), [&]<int tap_tiles>(std::integral_constant<int, tap_tiles>) {
-      constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
-      const size_t partial_bytes =
-          static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * tile * stored_taps * sizeof(float);
-      CudaDevice& device = CudaDevice::of(node.context);
-      const CurrentDevice current(device.id());
-      device.check(cudaFuncSetAttribute(sum_rows<T, tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(most_shared_bytes)),
-                   "reserving shared memory");
-      kernel = make_step(node,
-                         [e, last](const Args& args) {
-                           if (!args.outputs[0]) return;
-                           const dim3 grid(blocks_of_rows, static_cast<unsigned>(e.filter_tiles()));
-                           auto* const partial = static_cast<float*>(args.scratch);
-                           const T *const dy = args.in<T>(0), *const data = args.in<T>(1);
-                           sum_rows<T, tap_tiles><<<grid, warps * 32, e.shared_bytes(), stream_of(args)>>>(
-                               e, data, dy, aligned_for_packs(dy), partial);
-                           add_blocks<<<blocks_for(int64_t{e.filters} * e.taps()), block_size, 0, stream_of(args)>>>(
-                               e, partial, stored_taps, last, args.out<T>());
-                         },
-                         {.scratch_bytes = partial_bytes});
-    });
+  visit_tap_tiles(e.taps(), [&]<int tap_tiles>(std::integral_constant<int, tap_tiles>) {
+    constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
+    const size_t partial_bytes =
+        static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * tile * stored_taps * sizeof(float);
+    CudaDevice& device = CudaDevice::of(node.context);
+    const CurrentDevice current(device.id());
+    device.check(cudaFuncSetAttribute(sum_rows<tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(most_shared_bytes)),
+                 "reserving shared memory");
+    kernel = make_step(node,
+                       [e, last](const Args& args) {
+                         if (!args.outputs[0]) return;
+                         const dim3 grid(blocks_of_rows, static_cast<unsigned>(e.filter_tiles()));
+                         auto* const partial = static_cast<float*>(args.scratch);
+                         const float *const dy = args.in<float>(0), *const data = args.in<float>(1);
+                         sum_rows<tap_tiles><<<grid, warps * 32, e.shared_bytes(), stream_of(args)>>>(
+                             e, data, dy, aligned_for_packs(dy), partial);
+                         add_blocks<<<blocks_for(int64_t{e.filters} * e.taps()), block_size, 0, stream_of(args)>>>(
+                             e, partial, stored_taps, last, args.out<float>());
+                       },
+                       {.scratch_bytes = partial_bytes});
   });
   return kernel;
 }
@@ -266,8 +254,8 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 std::string refuse(const NodeView& node) {
   const auto& p = node.as<ConvolutionGradWeight>();
   const DType dtype = node.outputs[0].dtype;
-  if (dtype != DType::float32 && dtype != DType::float16 && dtype != DType::bfloat16) return "another type";
-  if (dtype == DType::float32 && !tf32_wanted()) return "products in TF32";
+  if (dtype != DType::float32) return "the library's kernels for cells are faster in 16 bits";
+  if (!tf32_wanted()) return "products in TF32";
   for (const Tensor& tensor : node.inputs) {
     if (tensor.dtype != dtype) return "arrays of different types";
     if (tensor.shape.size() == 0) return "an empty array";

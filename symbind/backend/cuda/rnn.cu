@@ -74,6 +74,22 @@ class SequenceLengths {
     return lengths;
   }
 
+  // The state after no steps is the one before, and so is its gradient; cuDNN returns 0 there. Rows are (layers and
+  // directions, batch, width); null stands for zeros.
+  void pass_states(const std::vector<int>& lengths, const void* from, void* to, int64_t rows, int64_t width,
+                   size_t element, cudaStream_t stream) const {
+    const size_t row_bytes = static_cast<size_t>(width) * element, step = static_cast<size_t>(size_.batch) * row_bytes;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] > 0 || !to) continue;
+      auto* const target = static_cast<std::byte*>(to) + i * row_bytes;
+      if (from)
+        cudaMemcpy2DAsync(target, step, static_cast<const std::byte*>(from) + i * row_bytes, step, row_bytes,
+                          static_cast<size_t>(rows), cudaMemcpyDeviceToDevice, stream);
+      else
+        cudaMemset2DAsync(target, step, 0, row_bytes, static_cast<size_t>(rows), stream);
+    }
+  }
+
   // Rows (steps, batch, width) after the ends become 0.
   void clear_padding(const std::vector<int>& lengths, void* rows, size_t row_bytes, cudaStream_t stream) const {
     const size_t step_bytes = static_cast<size_t>(size_.batch) * row_bytes;
@@ -104,8 +120,11 @@ std::byte* align(void* address) {
   return reinterpret_cast<std::byte*>((at + alignment - 1) / alignment * alignment);
 }
 
-std::byte* at(void* base, size_t offset) { return static_cast<std::byte*>(base) + offset; }
-const std::byte* at(const void* base, size_t offset) { return static_cast<const std::byte*>(base) + offset; }
+// Null stays null: an array that is not there.
+std::byte* at(void* base, size_t offset) { return base ? static_cast<std::byte*>(base) + offset : nullptr; }
+const std::byte* at(const void* base, size_t offset) {
+  return base ? static_cast<const std::byte*>(base) + offset : nullptr;
+}
 
 // Layers that run as one.
 struct Segment {
@@ -245,6 +264,9 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       arrays.workspace = at(scratch, workspace);
       arrays.reserve = keeps ? align(args.outputs[args_at.reserve]) : nullptr;
       segment.plan->forward(stream, arrays);
+      const int64_t states = segment.size.layers * segment.size.directions;
+      lengths_of.pass_states(lengths, arrays.state, arrays.last_state, states, size.output, layers.element, stream);
+      lengths_of.pass_states(lengths, arrays.cell, arrays.last_cell, states, size.hidden, layers.element, stream);
       if (!is_last) {  // in place: cuDNN no longer needs it
         const int64_t layer = segment.first + 1, count = size.rows() * size.output_width();
         T* const mask = reinterpret_cast<T*>(at(args.outputs[args_at.reserve], layers.mask_at(layer, reserve)));
@@ -385,6 +407,11 @@ class RnnBackward {
     arrays.workspace = at(scratch(args), workspace_);
     arrays.reserve = at(scratch(args), memory_[i].reserve);
     segment.plan->backward(stream, arrays);
+    const int64_t states = segment.size.layers * segment.size.directions;
+    lengths_.pass_states(lengths, arrays.last_state_grad, arrays.state_grad, states, size.output, layers_.element,
+                         stream);
+    lengths_.pass_states(lengths, arrays.last_cell_grad, arrays.cell_grad, states, size.hidden, layers_.element,
+                         stream);
     lengths_.clear_padding(lengths, arrays.data_grad, static_cast<size_t>(segment.size.input) * layers_.element,
                            stream);
     if (arrays.parameters_grad && !layers_.is_whole())
