@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "symbind/core/error.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
@@ -63,7 +64,11 @@ void Replacements::apply() {
     }
     const Replacement& replacement = found->second;
     std::vector<TensorId> inputs;
-    for (const TensorId input : replacement.inputs) inputs.push_back(rewriter.now(input));
+    for (const TensorId input : replacement.inputs) {
+      inputs.push_back(rewriter.now(input));
+      require(inputs.back() != TensorId::none, "[fuse] '", replacement.source->name,
+              "' would read a tensor before it is computed");
+    }
     rewriter.replace(node, replacement.source, std::move(inputs), replacement.replaced);
   });
   graph_ = rewriter.finish();

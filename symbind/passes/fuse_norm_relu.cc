@@ -2,6 +2,8 @@
 // residual unit, on devices with a kernel for them. Its gradient recomputes from the data where the result was zero; so
 // backward neither reads the result nor writes the intermediate gradient. In a network that normalises before it
 // convolves, the gradient of the shortcut is added to that gradient: this sum is fused too.
+#include <algorithm>
+
 #include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/elementwise.h"
@@ -89,8 +91,8 @@ void fuse_add_forward(Graph& graph) {
   replacements.apply();
 }
 
-// Its gradients, at the position of ReLU's: a sum of two arrays before it, and the gradient of BatchNorm, whose other
-// inputs forward has computed. ReLU's gradient, which is that of the other array too, stays a result.
+// Its gradients, at the position of ReLU's: a sum of two arrays before it, and the gradient of BatchNorm, if its other
+// inputs are there by then. ReLU's gradient, which is that of the other array too, stays a result.
 void fuse_add_backward(Graph& graph) {
   const Readers readers(graph);
   Replacements replacements(graph);
@@ -103,6 +105,10 @@ void fuse_add_backward(Graph& graph) {
       continue;
     const GraphNode& forward = graph.producer(relu_grad.inputs[1]);
     if (!params_if<BatchNormAddRelu>(forward) || node.inputs[3] != forward.first_output + 1) continue;
+    // A recomputed input may be available only later.
+    const bool in_time =
+        std::ranges::all_of(node.inputs, [&](TensorId input) { return graph.producer_id(input) <= relu_grad.id; });
+    if (!in_time) continue;
     // Where nothing else reads ReLU's gradient, it need not be stored.
     if (readers.count(node.inputs[0]) < 2) continue;
     const std::vector<TensorId>& in = node.inputs;  // out_grad, data, gamma, mean, var

@@ -8,6 +8,7 @@
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/fuse.h"
+#include "symbind/passes/recompute.h"
 #include "symbind/train/mixed_precision.h"
 
 #include "tests/support/arrays.h"
@@ -306,6 +307,53 @@ TEST(FuseNormRelu, FusesTheSumOfAResidualUnitOnlyWhereTheDeviceHasAKernel) {
     EXPECT_EQ(count_op(on_gpu, "elemwise_add"), 1) << "only at the first ReLU, which is not of a residual unit";
   }
   expect_same_numbers(net);
+}
+
+// The data of the norm is then computed in backward, after the gradient of ReLU.
+TEST(FuseNormRelu, LeavesTheGradientOfASumAloneWhoseDataIsRecomputedLater) {
+  const auto recomputed = [](const Symbol& x, const std::string& name) {
+    const AttrScope scope({{"force_mirroring", "True"}});
+    return conv(x, name);
+  };
+  const Symbol first = relu(norm(conv(var("data"), "a"), "bn1"), "relu1");
+  const Symbol second = relu(norm(recomputed(first, "b"), "bn2") + first, "relu2");
+  const Symbol net = conv(relu(norm(recomputed(second, "c"), "bn3") + second, "relu3"), "d");
+  if (testing::built_with_cuda()) {
+    Graph graph = Recompute(testing::training_graph(net, image).graph).as_asked().graph;
+    place(graph, gpu(0), {});
+    drop_identities(graph);
+    separate_outputs(graph);
+    fuse(graph);
+    testing::expect_consistent(graph);
+    EXPECT_EQ(count_op(graph, "_BatchNorm_Add_Relu"), 2);
+    EXPECT_GT(count_op(graph, "Convolution"), 4) << "two of them are recomputed";
+  }
+  expect_same_numbers(net);
+}
+
+// Whatever a budget makes the plan recompute, no fused operator reads a tensor before it is computed.
+TEST(Fuse, MixedPrecisionWithinAnyBudgetIsConsistentOnEveryDevice) {
+  for (const testing::Network& network : testing::residual_networks()) {
+    SCOPED_TRACE(network.name);
+    const Symbol low = computed_in(network.symbol, DType::float16);
+    std::vector<std::string> parameters;
+    for (const std::string& name : low.list_arguments())
+      if (!network.inputs.contains(name)) parameters.push_back(name);
+    const Symbol scaled = with_scaled_loss(low, parameters, "scale", "inverse_scale");
+    const Graph graph = testing::training_graph(scaled, network.inputs).graph;
+    const Recompute recompute(graph);
+    const size_t all = recompute.as_asked().bytes;
+    for (const size_t part : {2, 3, 5, 10})
+      for (const Context context : {cpu(), gpu(0)}) {
+        if (context.is_gpu() && !testing::built_with_cuda()) continue;
+        Graph made = recompute.within(all / part).graph;
+        place(made, context, {});
+        drop_identities(made);
+        separate_outputs(made);
+        EXPECT_NO_THROW(fuse(made)) << context << ", a " << part << "th of " << all << " bytes";
+        testing::expect_consistent(made);
+      }
+  }
 }
 
 TEST(FuseNormRelu, LeavesASumAloneThatSomebodyElseReads) {
