@@ -9,7 +9,7 @@ found=build/fuzz/found
 programs=build/release/tests/fuzz
 readers=build/fuzz/tests/fuzz
 declare -A parts=([op]=3 [graph]=3 [network]=2 [json]=1 [params]=1 [states]=1 [idx]=1 [records]=1 [record_index]=1
-  [image]=2 [csv]=1 [libsvm]=1)  # of the time
+  [image]=2 [csv]=1 [libsvm]=1 [image_list]=1)  # of the time
 
 build() {
   cmake --build build/release --target fuzz_op fuzz_graph || exit 1
@@ -21,14 +21,14 @@ build() {
     -DSYMBIND_OPENMP=OFF -DSYMBIND_PYTHON=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" --log-level=NOTICE &&
     cmake --build build/fuzz --target fuzz_network fuzz_json fuzz_params fuzz_states fuzz_idx \
-      fuzz_records fuzz_record_index fuzz_image fuzz_csv fuzz_libsvm || exit 1
+      fuzz_records fuzz_record_index fuzz_image fuzz_csv fuzz_libsvm fuzz_image_list || exit 1
 }
 
 share() { awk -v all="$minutes" -v part="$1" 'BEGIN { print all * part / '"$2"' }'; }
 
 mkdir -p "$found"
 subjects=(op graph)
-if build; then subjects+=(network json params states idx records record_index image csv libsvm); fi
+if build; then subjects+=(network json params states idx records record_index image csv libsvm image_list); fi
 total=0
 for subject in "${subjects[@]}"; do ((total += parts[$subject])); done
 

@@ -1,5 +1,7 @@
 #include "symbind/ops/resize.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/floating.h"
 
@@ -12,7 +14,9 @@ constexpr double most = 1 << 20;  // rows or columns
 
 bool is_like(const BilinearResize2D& p) { return p.mode == "like"; }
 
-int64_t scaled(int64_t extent, double scale) { return static_cast<int64_t>(scale * static_cast<double>(extent)); }
+int64_t scaled(int64_t extent, double scale) {
+  return static_cast<int64_t>(std::min(scale * static_cast<double>(extent), 0x1p62));  // more may not fit
+}
 
 // The resized extent according to the mode; `fixed` and `scale` are the parameters of this axis.
 int64_t resized(const BilinearResize2D& p, int64_t extent, int64_t fixed, const std::optional<double>& scale) {

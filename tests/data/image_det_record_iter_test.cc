@@ -108,11 +108,13 @@ TEST_F(ImageObjects, AListGivesTheLabels) {
   EXPECT_EQ(objects.at(4).bottom, 1);
   o.label_width = 7;
   EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, 7 labels and a path"));
+  o.label_width = 0;
+  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, 0 labels and a path"));
   o.label_width = -1;
   list("3\t2\t5\t1\t0\t0\t1\t1\ta.png\n");
   EXPECT_TRUE(fails_with([&] { ImageDetRecordIter(o).next(); }, "its id 7 is not in"));
   list("3\ta.png\n");
-  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, labels and a path"));
+  EXPECT_TRUE(fails_with([&] { ImageDetRecordIter iter(o); }, "expected an id, labels and a path", "found 2 words"));
 }
 
 TEST_F(ImageObjects, BoxesAreWhereTheirPixelsAre) {

@@ -196,6 +196,28 @@ TEST_F(ImageRecords, LabelsMayComeFromAList) {
   EXPECT_TRUE(fails_with([&] { ImageRecordIter iter(o); }, o.path_imglist, "line 2", "2 labels"));
   write_file(o.path_imglist, "3\t30\t1\ta/b.jpg\n");
   EXPECT_TRUE(fails_with([&] { ImageRecordIter(o).next(); }, path, "id", "is not in", o.path_imglist));
+  o.label_width = 1;
+  EXPECT_TRUE(fails_with([&] { ImageRecordIter iter(o); }, "an id, 1 label and a path between tabs: found 4 words"));
+  write_file(o.path_imglist, "0\t5\ta\n1\t6\ta\n2\t7\ta\n3\t8\ta\n1\t9\ta\n");
+  EXPECT_EQ(labels(*std::make_unique<ImageRecordIter>(o)), (Values{5, 9, 7, 8})) << "the last line of an id counts";
+}
+
+TEST_F(ImageRecords, IdsOfAListAreWholeNumbers) {
+  RecordWriter writer(path);
+  for (const uint64_t id : {uint64_t{3}, (uint64_t{1} << 53) + 1, ~uint64_t{0}})
+    writer.write(pack_record({.label = 0, .id = id}, imencode(plain(6, 5, 9), ".jpg")));
+  writer.close();
+  auto o = options();
+  o.batch_size = 3;
+  o.path_imglist = dir.file("images.lst");
+  write_file(o.path_imglist, "3.0\t1\ta\n9007199254740993\t2\tb\n9007199254740992\t3\tc\n18446744073709551615\t4\td\n");
+  EXPECT_EQ(labels(*std::make_unique<ImageRecordIter>(o)), (Values{1, 2, 4}));
+  for (const std::string id : {"-1", "-0.5", "2.5", "18446744073709551616", "1e30", "inf", "nan"}) {
+    write_file(o.path_imglist, "3\t1\ta\n" + id + "\t1\ta\n");
+    EXPECT_TRUE(fails_with([&] { ImageRecordIter iter(o); }, o.path_imglist, "line 2", "whole number", "'" + id + "'"));
+  }
+  write_file(o.path_imglist, "3\t1\ta\nx\t1\ta\n");
+  EXPECT_TRUE(fails_with([&] { ImageRecordIter iter(o); }, "line 2", "expected a number: found 'x'"));
 }
 
 TEST_F(ImageRecords, BrokenImagesAreNamedAndFailUntilReset) {

@@ -13,10 +13,10 @@ namespace {
 
 TEST(Corpus, EveryInputIsReadOrRefused) {
   const std::map<std::string, void (*)(std::string_view)> readers{
-      {"params", fuzz::read_params},  {"states", fuzz::read_states},   {"json", fuzz::read_json},
-      {"idx", fuzz::read_idx},        {"records", fuzz::read_records}, {"record_index", fuzz::read_index},
-      {"image", fuzz::decode},        {"csv", fuzz::read_csv},         {"libsvm", fuzz::read_libsvm},
-      {"network", fuzz::bind_network}};
+      {"params", fuzz::read_params},   {"states", fuzz::read_states},   {"json", fuzz::read_json},
+      {"idx", fuzz::read_idx},         {"records", fuzz::read_records}, {"record_index", fuzz::read_index},
+      {"image", fuzz::decode},         {"csv", fuzz::read_csv},         {"libsvm", fuzz::read_libsvm},
+      {"network", fuzz::bind_network}, {"image_list", fuzz::read_list}};
   for (const auto& [name, reader] : readers) {
     int read = 0, refused = 0;
     for (const auto& entry :

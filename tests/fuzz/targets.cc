@@ -9,6 +9,7 @@
 #include "symbind/data/codec.h"
 #include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"
+#include "symbind/data/image_list.h"
 #include "symbind/data/libsvm_iter.h"
 #include "symbind/data/recordio.h"
 #include "symbind/exec/executor.h"
@@ -146,6 +147,16 @@ void read_libsvm(std::string_view bytes) {
   with_file(bytes, [](const std::string& path) {
     LibSVMIter iter({.data_libsvm = path, .data_shape = {7}, .batch_size = 2});
     while (iter.next()) continue;
+  });
+}
+
+void read_list(std::string_view bytes) {
+  with_file(bytes, [](const std::string& path) {
+    accepts([&] {
+      for (const auto& [id, labels] : read_image_list(path, 2))
+        expect(labels.size() == 2, "more or fewer labels than 2");
+    });
+    for (const auto& [id, labels] : read_image_list(path, -1)) expect(!labels.empty(), "an id without labels");
   });
 }
 

@@ -16,6 +16,7 @@ void read_index(std::string_view bytes);    // of a RecordIO file
 void decode(std::string_view bytes);        // a JPEG or PNG
 void read_csv(std::string_view bytes);
 void read_libsvm(std::string_view bytes);
+void read_list(std::string_view bytes);  // of the labels of images
 // A network with the shapes its variables declare: inferred, and where the arrays are few and small, bound and run.
 void bind_network(std::string_view bytes);
 

@@ -70,6 +70,9 @@ TEST(BilinearResize2D, TakesItsSizeFromTheMode) {
   EXPECT_TRUE(fails_with([] { bilinear_resize_2d(zeros({1, 1, 0, 6}), {.height = 3, .width = 3}); }, "(1,1,0,6)"));
   EXPECT_TRUE(fails_with([&] { bilinear_resize_2d(x, {.scale_height = 2}); }, "scale_width"));
   EXPECT_TRUE(fails_with([&] { bilinear_resize_2d(x, {.mode = "odd_scale"}); }, "odd_scale"));
+  const BilinearResize2D largest{.scale_height = 1 << 20, .scale_width = 1 << 20};
+  EXPECT_TRUE(fails_with([&] { size_of(largest, 2, 1); }, "the output would have 2097152 rows"));
+  EXPECT_TRUE(fails_with([&] { size_of(largest, 1, int64_t{1} << 50); }, "would have 4611686018427387904 columns"));
 }
 
 TEST(Unfold, ColumnsAndImagesAreTransposesOfEachOther) {
