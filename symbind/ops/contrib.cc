@@ -102,8 +102,11 @@ OpDef define(Op<IndexArray> op) {
         if (!data.rank_known()) return;
         require(data.rank() < Shape::max_rank, s.where(), " data has too many axes: ", data);
         Shape result = data;
-        if (p.axes)
+        if (p.axes) {
+          require(p.axes->size() <= Shape::max_rank, s.where(), " axes lists ", p.axes->size(), " axes; at most ",
+                  Shape::max_rank, " are possible");
           for (const int64_t axis : *p.axes) data.axis(axis, s.where());
+        }
         result.push_back(p.axes ? static_cast<int64_t>(p.axes->size()) : data.rank());
         s.output().meet(result);
         s["data"].meet(s.output().get().slice(0, data.rank()));

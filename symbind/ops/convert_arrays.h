@@ -3,7 +3,7 @@
 
 #include "symbind/graph/builder.h"
 
-namespace SYMBIND_API symbind {
+namespace symbind {
 
 // (data_0, …, [scale]) → output_0, …: each array in the type `dtype`, by default its own; with `scaled`, times the one
 // number of the float32 array scale. The product is computed in float32, for float64 arrays in float64.

@@ -75,6 +75,17 @@ TEST(BilinearResize2D, TakesItsSizeFromTheMode) {
   EXPECT_TRUE(fails_with([&] { size_of(largest, 1, int64_t{1} << 50); }, "would have 4611686018427387904 columns"));
 }
 
+TEST(IndexArray, ListsAxesInAnyOrderAndTwice) {
+  const NDArray indices = index_array(zeros({2, 3}), {.axes = Tuple{1, 0, 1}});
+  EXPECT_EQ(indices.shape(), (Shape{2, 3, 3}));
+  EXPECT_EQ(indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 0, 1, 0, 1, 2, 0, 2, 0, 1, 0, 1, 1, 1, 2, 1, 2}));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        index_array(zeros({2, 3}), {.axes = Tuple(std::vector<int64_t>(9, 1))});
+      },
+      "9 axes", "at most 8"));
+}
+
 TEST(Unfold, ColumnsAndImagesAreTransposesOfEachOther) {
   const Tuple kernel{2, 3}, stride{2, 1}, dilate{1, 2}, pad{1, 1};
   const NDArray image = random_array({2, 2, 5, 6}, 1, -1, 1, DType::float64);
