@@ -99,8 +99,11 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 
 template <class P>
 void add(ImplementationTable& table) {
-  table.add<P>(
-      {.name = "cublaslt", .refuse = refuse_product, .build = build<P>, .cache_when_invoked = true, .tier = Tier::library});
+  table.add<P>({.name = "cublaslt",
+                .refuse = refuse_product,
+                .build = build<P>,
+                .cache_when_invoked = true,
+                .tier = Tier::library});
 }
 
 }  // namespace
