@@ -1,4 +1,4 @@
-// The folder for files that can be made again: measured choices of kernels.
+// The folder for files that can be recreated: measured choices of kernels.
 #pragma once
 
 #include <string>

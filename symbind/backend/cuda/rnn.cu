@@ -75,7 +75,7 @@ class SequenceLengths {
   }
 
   // The state after no steps is the one before, and so is its gradient; cuDNN returns 0 there. Rows are (layers and
-  // directions, batch, width); null stands for zeros.
+  // directions, batch, width); null means zeros.
   void pass_states(const std::vector<int>& lengths, const void* from, void* to, int64_t rows, int64_t width,
                    size_t element, cudaStream_t stream) const {
     const size_t row_bytes = static_cast<size_t>(width) * element, step = static_cast<size_t>(size_.batch) * row_bytes;

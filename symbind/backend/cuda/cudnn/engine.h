@@ -15,7 +15,7 @@ struct Configuration {
   Descriptor descriptor;
   std::vector<Descriptor> parts = {};  // what it was made of
 
-  // The engine's index, and type and value of each knob. With these it can be made again, in another process.
+  // The engine's index, and type and value of each knob. With these another process can recreate it.
   std::vector<int64_t> numbers() const;
   static Configuration from_numbers(Descriptor graph, std::span<const int64_t> numbers);
 };
