@@ -6,6 +6,8 @@
 namespace symbind {
 namespace {
 
+size_t arrays_of(const ConvertArrays& p) { return count_of(p.num_arrays); }
+
 OpDef define(Op<ConvertArrays> op) {
   return op.doc("Each array in another type, and with scaled multiplied by the number in scale.")
       .memory_bound()
@@ -16,22 +18,20 @@ OpDef define(Op<ConvertArrays> op) {
         require(!p.dtype || is_floating(*p.dtype), "dtype must be a floating type: dtype ",
                 p.dtype.value_or(DType::none));
       })
-      .inputs([](const ConvertArrays& p) {
-        Names names;
-        for (size_t i = 0; i < count_of(p.num_arrays); ++i) names.push_back("data_" + std::to_string(i));
-        if (p.scaled) names.push_back("scale");
-        return names;
-      })
+      .inputs([](const ConvertArrays& p) { return arrays_of(p) + (p.scaled ? 1 : 0); },
+              [](const ConvertArrays& p, size_t index) {
+                return index < arrays_of(p) ? "data_" + std::to_string(index) : "scale";
+              })
       .outputs(&ConvertArrays::num_arrays, numbered("output"))
       .infer_shape([](const ConvertArrays& p, Shapes& s) {
-        for (size_t i = 0; i < count_of(p.num_arrays); ++i) {
+        for (size_t i = 0; i < arrays_of(p); ++i) {
           s.output(i).meet(s.input(i));
           s.input(i).meet(s.output(i));
         }
         if (p.scaled) s["scale"].meet({1});
       })
       .infer_type([](const ConvertArrays& p, Types& t) {
-        for (size_t i = 0; i < count_of(p.num_arrays); ++i) {
+        for (size_t i = 0; i < arrays_of(p); ++i) {
           if (t.input(i).known()) require_floating(t, t.input_name(i), t.input(i));
           t.output(i).meet(p.dtype ? *p.dtype : t.input(i).get());
         }
