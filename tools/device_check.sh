@@ -10,6 +10,7 @@
 #              PEER_TORCH name: python3), fit beside a bare step, and where the time goes
 #   tests      every other C++ test
 #   python     the tests of the Python package, where nanobind and pytest are installed
+#   operators  every operator beside PyTorch, one row each (only when asked for; needs what python needs)
 # Without a PART: cuda, bench, tests, python. With DEVICE_CHECK_GO_ON=1, bench keeps the rows of the call before and
 # measures only what that had no time for.
 set -uo pipefail
@@ -18,7 +19,7 @@ cd "$(dirname "$0")/.."
 parts=("$@")
 ((${#parts[@]})) || parts=(cuda bench tests python)
 for wanted in "${parts[@]}"; do
-  [[ " cuda sanitize bench tests python " == *" $wanted "* ]] || { echo "unknown part $wanted" >&2; exit 2; }
+  [[ " cuda sanitize bench tests python operators " == *" $wanted "* ]] || { echo "unknown part $wanted" >&2; exit 2; }
 done
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 build=build/device
@@ -53,6 +54,18 @@ part() {
   return $status
 }
 
+# run_tests NAME SECONDS OPTIONS PROGRAM...: test programs concurrently, each in as many shards as keep all cores at work.
+run_tests() {
+  local name=$1 limit=$2 options=$3 program shard shards
+  shift 3
+  shards=$(($# < 4 ? jobs / $# : 4))
+  part "$name" "$limit" xargs -P "$jobs" -L 1 bash -c \
+    "GTEST_TOTAL_SHARDS=\$1 GTEST_SHARD_INDEX=\$2 \$0 --gtest_brief=1 $options"' || { echo "FAILED: $0"; exit 1; }' \
+    < <(for program in "$@"; do
+      for ((shard = 0; shard < shards; shard++)); do echo "$program $shards $shard"; done
+    done)
+}
+
 echo "== machine"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "no GPU answers"
 nvcc --version 2>/dev/null | tail -n 2 | head -n 1
@@ -82,7 +95,7 @@ if wants cuda || wants sanitize; then
 fi
 # Products in full float32: devices are compared at float tolerance.
 export SYMBIND_TF32=0
-wants cuda && part cuda_tests 150 "$build/tests/test_backend" --gtest_brief=1 --gtest_filter='Cuda*:Gpu*'
+wants cuda && run_tests cuda_tests 200 "--gtest_filter='Cuda*:Gpu*'" "$build/tests/test_backend"
 wants sanitize && command -v compute-sanitizer >/dev/null &&
   part memcheck 300 compute-sanitizer --error-exitcode 1 "$build/tests/test_backend" --gtest_brief=1 \
     --gtest_filter='CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*'
@@ -123,24 +136,29 @@ fi
 export SYMBIND_TF32=0
 if wants tests; then
   part build_tests 240 cmake --build "$build" -j "$jobs" -- -k 0
-  for test in "$build"/tests/test_*; do
-    name=$(basename "$test")
-    [[ -f $test && -x $test && $name != test_backend ]] || continue
-    part "$name" 120 "$test" --gtest_brief=1
-  done
+  mapfile -t programs < <(find "$build/tests" -maxdepth 1 -name 'test_*' -type f -executable)
+  run_tests cpp_tests 240 "--gtest_filter='-Cuda*:Gpu*'" "${programs[@]}"
 fi
 if wants python; then
   part build_python 240 cmake --build "$build" -j "$jobs" --target _symbind
   # Each file in a process of its own: they share the GPU and the cores.
-  part python_tests 240 env PYTHONPATH="$PWD/$build/python" OMP_NUM_THREADS=2 bash -c \
+  part python_tests 240 env PYTHONPATH="$PWD/$build/python${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=2 bash -c \
     "cd tests/python && ls test_*.py | xargs -P $((jobs / 2)) -n 1 python3 -m pytest -q -p no:cacheprovider"
 fi
 unset SYMBIND_TF32
+if wants operators; then
+  part build_operators 240 cmake --build "$build" -j "$jobs" --target _symbind
+  PEER_TORCH="${PEER_TORCH:-python3}" part operators 300 python3 bench/operators.py --device gpu --build "$build" \
+    --json "$log/operators.json"
+fi
 
 echo
 echo "== what happened"
 printf '%s\n' "${results[@]}"
-wants cuda && grep -hE '\[  PASSED  \]|\[  SKIPPED \]' "$log/cuda_tests.txt" | head -n 5
+for name in cuda_tests cpp_tests; do
+  [[ -f $log/$name.txt ]] && awk -v name=$name '/\[  PASSED  \]/ { n += $4 } /FAILED  \].*\(/ { print }
+    END { print name ": " n " passed" }' "$log/$name.txt"
+done
 wants python && awk '/ passed| failed| error/ { for (i = 1; i < NF; ++i) if ($i ~ /^[0-9]+$/) n[$(i + 1)] += $i }
   END { for (word in n) printf "Python: %d %s\n", n[word], word }' "$log/python_tests.txt"
 echo
