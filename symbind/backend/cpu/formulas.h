@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -186,24 +187,75 @@ inline constexpr bool is_costly<functions::EluGrad> = true;
 
 // ---- Loops ----------------------------------------------------------------------------------------------------------
 
+// Compilers may round differently in a loop's vector code and in the scalar code for its last elements (they choose
+// which product to contract with a sum), and an element's value must not depend on its place in the array, on the
+// number of threads, or on its neighbours. So costly functions are always evaluated by loops of a fixed length, which
+// are vector code alone.
+
+// Whether the loop's formula is valid for these arguments.
+template <class Function, class... C>
+[[gnu::always_inline]] inline bool formula_holds(const Function& function, C... arguments) {
+  if constexpr (Formula<Function>::exists)
+    return Formula<Function>::holds(function, arguments...);
+  else
+    return true;
+}
+
+// out[i] = function(operand(i)…) for i in [0, count), where the formula is valid.
+template <int64_t count, class Function, class... Operand>
+[[gnu::always_inline]] inline void apply_formula(const Function& function, float* out, const Operand&... operand) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (Formula<Function>::exists)
+      out[i] = Formula<Function>::value(function, operand(i)...);
+    else
+      out[i] = function(operand(i)...);
+  }
+}
+
+// The same for up to `lanes` elements of any values: those for which the formula is invalid, or that do not exist,
+// repeat one for which it is valid, and the function itself is called for the former.
+inline constexpr int64_t lanes = 16;
+template <class Function, class... Operand>
+[[gnu::always_inline]] inline void apply_to_some(const Function& function, float* out, int64_t count,
+                                                 const Operand&... operand) {
+  int64_t valid = 0;
+  while (valid < count && !formula_holds(function, operand(valid)...)) ++valid;
+  std::array<float, lanes> results{};
+  if (valid < count) {
+    std::array<int64_t, lanes> from;
+    for (int64_t i = 0; i < lanes; ++i) from[i] = i < count && formula_holds(function, operand(i)...) ? i : valid;
+    const auto gather = [&from](const auto& read) {
+      std::array<float, lanes> values;
+      for (int64_t i = 0; i < lanes; ++i) values[i] = read(from[i]);
+      return values;
+    };
+    const auto apply_to = [&](const auto&... values) {
+      apply_formula<lanes>(function, results.data(), [&values](int64_t i) { return values[i]; }...);
+    };
+    apply_to(gather(operand)...);
+  }
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = formula_holds(function, operand(i)...) ? results[i] : function(operand(i)...);
+}
+
 // out[i] = function(operand(i)…) for i in [begin, end). An operand may read what `out` writes at the same i.
 template <class Function, class C, class... Operand>
 [[gnu::always_inline]] inline void apply(const Function& function, C* out, int64_t begin, int64_t end,
                                          const Operand&... operand) {
-  if constexpr (std::is_same_v<C, float> && Formula<Function>::exists) {
-    using Simple = Formula<Function>;
+  if constexpr (std::is_same_v<C, float> && is_costly<Function>) {
     const Function own = function;  // a local copy, which `out` cannot alias
     constexpr int64_t block = 128;
     for (int64_t at = begin; at < end; at += block) {
-      const int64_t stop = std::min(end, at + block);
-      int others = 0;
-      for (int64_t i = at; i < stop; ++i) others |= Simple::holds(own, operand(i)...) ? 0 : 1;
+      int others = end - at < block ? 1 : 0;
+      if (others == 0)
+        for (int64_t i = at; i < at + block; ++i) others |= formula_holds(own, operand(i)...) ? 0 : 1;
       if (others == 0) [[likely]] {
-#pragma GCC ivdep
-        for (int64_t i = at; i < stop; ++i) out[i] = Simple::value(own, operand(i)...);
+        apply_formula<block>(own, out + at, [&operand, at](int64_t i) { return operand(at + i); }...);
       } else {
-        for (int64_t i = at; i < stop; ++i)
-          out[i] = Simple::holds(own, operand(i)...) ? Simple::value(own, operand(i)...) : own(operand(i)...);
+        for (int64_t some = at; some < std::min(end, at + block); some += lanes)
+          apply_to_some(own, out + some, std::min(lanes, end - some),
+                        [&operand, some](int64_t i) { return operand(some + i); }...);
       }
     }
   } else {
