@@ -175,7 +175,7 @@ std::unique_ptr<Kernel> build_adaptive(const NodeView& node) {
 // Each window distributes its gradient to its elements; rows with the same windows are equal.
 template <class C>
 struct AdaptiveGrad {
-  AdaptiveAxis rows, columns;
+  AdaptiveAxis<int64_t> rows, columns;
 
   bool is_like_the_one_before(int64_t row) const {
     return rows.first_window(row) == rows.first_window(row - 1) && rows.end_window(row) == rows.end_window(row - 1);

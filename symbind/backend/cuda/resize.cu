@@ -59,8 +59,14 @@ template <bool backward>
 std::unique_ptr<Kernel> build_adaptive(const NodeView& node) {
   const Shape &in = backward ? node.outputs[0].shape : node.inputs[0].shape,
               &out = backward ? node.inputs[0].shape : node.outputs[0].shape;
+  const auto fits = [](int64_t rows, int64_t columns) { return (rows + 1) * (columns + 1) < int64_t{1} << 31; };
+  const bool narrow = fits(in[2], out[2]) && fits(in[3], out[3]) && fits(in[2], in[3]) && fits(out[2], out[3]);
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return step_of<backward, T>(node, AdaptivePlane<compute_type<T>>{{in[2], out[2]}, {in[3], out[3]}});
+    const auto build = [&]<class Index>(Index) {
+      const auto axis = [&](int i) { return AdaptiveAxis<Index>{Index(in[i]), Index(out[i])}; };
+      return step_of<backward, T>(node, AdaptivePlane<compute_type<T>, Index>{axis(2), axis(3)});
+    };
+    return narrow ? build(uint32_t{}) : build(int64_t{});
   });
 }
 
