@@ -24,7 +24,8 @@ pytestmark = needs_mpirun
 # ---- output ----------------------------------------------------------------------------------------------------------
 
 
-def test_workers_know_who_they_are(tmp_path):
+def test_workers_know_who_they_are(tmp_path, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     job = run(
         tmp_path,
         """
