@@ -337,9 +337,9 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
           show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
               gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
         if constexpr (has_add<P>)
-          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}});
+          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}}, own);
         else
-          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}});
+          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}}, own);
       },
       std::move(traits));
 }
@@ -370,7 +370,8 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
                               static_cast<std::byte*>(args.scratch) + sums_at,
                               FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
                                                 static_cast<double>(shape.per_channel()), own});
-        if (dx) queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, of_channel});
+        if (dx)
+          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, of_channel}, true);
       },
       std::move(traits));
 }
@@ -403,7 +404,8 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
                               FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
                                                 static_cast<double>(shape.per_channel()), own});
         if (dx)
-          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, of_channel});
+          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, of_channel},
+                            true);
       },
       std::move(traits));
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/launch.cuh"
 
 namespace symbind::cuda_backend {
 
@@ -88,6 +89,7 @@ template <int width, class Terms>
 __global__ void sum_last_channels(ChannelShape shape, int64_t piece_length, Terms terms,
                                   PairOf<typename Terms::Compute>* sums) {
   using C = typename Terms::Compute;
+  let_next_start();
   __shared__ PairOf<C> shared[block_size * width];
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
   const int64_t begin = int64_t{blockIdx.y} * piece_length;
@@ -149,6 +151,7 @@ template <class Terms>
 __global__ void sum_middle_channels(ChannelShape shape, int64_t piece_length, Terms terms,
                                     PairOf<typename Terms::Compute>* sums) {
   using C = typename Terms::Compute;
+  let_next_start();
   const int64_t channel = blockIdx.x, begin = int64_t{blockIdx.y} * piece_length, length = shape.per_channel();
   const int64_t end = begin + piece_length < length ? begin + piece_length : length;
   const auto of_channel = terms.at(channel);
@@ -171,6 +174,8 @@ __global__ void sum_middle_channels(ChannelShape shape, int64_t piece_length, Te
 inline constexpr int finish_lanes = 32;
 template <class C, class Finish>
 __global__ void finish_sums(const PairOf<C>* sums, int64_t pieces, int64_t channels, Finish finish) {
+  let_next_start();
+  wait_for_previous();
   __shared__ PairOf<double> shared[finish_lanes][32];
   const int64_t channel = int64_t{blockIdx.x} * 32 + threadIdx.x;
   PairOf<double> total = {0, 0};
@@ -207,7 +212,7 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
   else
     sum_middle_channels<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
   const dim3 block(32, finish_lanes), grid(static_cast<unsigned>((shape.channels + 31) / 32));
-  finish_sums<<<grid, block, 0, stream>>>(sums, cut.pieces, shape.channels, finish);
+  launch_after_ours(finish_sums<C, Finish>, grid, block, stream, sums, cut.pieces, shape.channels, finish);
 }
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------
@@ -220,6 +225,7 @@ template <int width, class Map>
 __global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
     map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
   using T = typename Map::Element;
+  wait_for_previous();
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
   if (channel >= shape.channels) return;
   const int64_t begin = int64_t{gridDim.y - 1 - blockIdx.y} * piece_length;
@@ -252,6 +258,7 @@ __global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
 template <class Map>
 __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Map map) {
   using T = typename Map::Element;
+  wait_for_previous();
   const int64_t channel = blockIdx.x, begin = int64_t{gridDim.y - 1 - blockIdx.y} * piece_length;
   const int64_t length = shape.per_channel(), end = begin + piece_length < length ? begin + piece_length : length;
   const auto of_channel = map.at(channel);
@@ -262,17 +269,20 @@ __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Ma
   }
 }
 
+// `after_sums`: the kernel queued before is that of queue_channel_sums(). This one may start while it runs.
 template <class Map>
-void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map) {
+void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map,
+                       bool after_sums = false) {
   using T = typename Map::Element;
   const bool packed = wide && shape.last() && shape.channels % channel_width<T> == 0;
   const ChannelCut cut = cut_channels(shape, packed ? channel_width<T> : 1);
-  if (packed)
-    map_last_channels<channel_width<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
-  else if (shape.last())
-    map_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+  const auto kernel = packed         ? map_last_channels<channel_width<T>, Map>
+                      : shape.last() ? map_last_channels<1, Map>
+                                     : map_middle_channels<Map>;
+  if (after_sums)
+    launch_after_ours(kernel, cut.grid(), cut.block(), stream, shape, cut.piece_length, map);
   else
-    map_middle_channels<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
+    kernel<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, map);
 }
 
 }  // namespace symbind::cuda_backend
