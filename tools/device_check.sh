@@ -159,8 +159,8 @@ for name in cuda_tests cpp_tests; do
   [[ -f $log/$name.txt ]] && awk -v name=$name '/\[  PASSED  \]/ { n += $4 } /FAILED  \].*\(/ { print }
     END { print name ": " n " passed" }' "$log/$name.txt"
 done
-wants python && awk '/ passed| failed| error/ { for (i = 1; i < NF; ++i) if ($i ~ /^[0-9]+$/) n[$(i + 1)] += $i }
-  END { for (word in n) printf "Python: %d %s\n", n[word], word }' "$log/python_tests.txt"
+wants python && grep -oE '[0-9]+ (passed|failed|error)' "$log/python_tests.txt" 2>/dev/null |
+  awk '{ n[$2] += $1 } END { for (word in n) printf "Python: %d %s\n", n[word], word }'
 echo
 if wants bench; then
   for name in bench_small bench_resnet50; do
