@@ -210,6 +210,7 @@ CASES = {
     "mlp-train": (mlp, (784,), CLASSES, 64),
     "lenet-train": (lenet, (1, 28, 28), CLASSES, 64),
     "lstm-train": (LanguageModel, (35,), 10000, 32),
+    "lstm650-train": (lambda: LanguageModel(hidden=650), (35,), 10000, 64),
     "resnet50-train": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer": (resnet50, (3, 224, 224), 1000, 32),
     "resnet50-infer-b1": (resnet50, (3, 224, 224), 1000, 1),
@@ -219,7 +220,7 @@ CASES = {
     "inception-resnet-v2-infer": (inception_resnet, (3, 299, 299), 1000, 2),
     "text-cnn-train": (text_cnn, (1, 56, 300), 2, 50),
 }
-OF_WORDS = {"lstm-train"}  # data and label are numbers of words, one label for each
+OF_WORDS = {"lstm-train", "lstm650-train"}  # data and label are numbers of words, one label for each
 
 
 def model_and_data(case, device, batch, channels_last):

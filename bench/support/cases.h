@@ -96,39 +96,41 @@ inline std::vector<Symbol> lstm_layer(const std::vector<Symbol>& steps, int64_t 
 }
 
 // A language model: the next word at each of 35 steps. `layers` turns the words (batch, length, hidden) into rows.
-constexpr int64_t lm_batch = 32, lm_length = 35, lm_words = 10000, lm_hidden = 200;
+constexpr int64_t lm_length = 35, lm_words = 10000;
 
-inline Case language_model(Symbol (*layers)(const Symbol& embedded)) {
+inline Case language_model(int64_t hidden, int64_t batch, Symbol (*layers)(const Symbol& embedded)) {
   const Symbol embedded =
-      embedding({{"data", Symbol::variable("data")}}, {.input_dim = lm_words, .output_dim = lm_hidden}, "embed");
-  const Symbol rows = reshape(layers(embedded), {.shape = {-1, lm_hidden}});
+      embedding({{"data", Symbol::variable("data")}}, {.input_dim = lm_words, .output_dim = hidden}, "embed");
+  const Symbol rows = reshape(layers(embedded), {.shape = {-1, hidden}});
   const Symbol words_at_all = fully_connected(rows, {.num_hidden = lm_words}, "pred");
   const Symbol label = reshape(Symbol::variable("softmax_label"), {.shape = {-1}});
   return {.symbol = softmax_output(words_at_all, label, {}, "softmax"),
-          .data = {lm_batch, lm_length},
+          .data = {batch, lm_length},
           .classes = lm_words,
-          .label = {lm_batch, lm_length},
+          .label = {batch, lm_length},
           .vocabulary = lm_words};
 }
 
 inline Case unrolled_lstm() {
-  return language_model([](const Symbol& embedded) {
+  constexpr int64_t hidden = 200;
+  return language_model(hidden, 32, [](const Symbol& embedded) {
     const Symbol slices = slice_channel(embedded, {.num_outputs = lm_length, .axis = 1, .squeeze_axis = true});
     std::vector<Symbol> steps;
     for (int64_t t = 0; t < lm_length; ++t) steps.push_back(slices[static_cast<size_t>(t)]);
-    for (const char* layer : {"lstm0_", "lstm1_"}) steps = lstm_layer(steps, lm_hidden, layer);
+    for (const char* layer : {"lstm0_", "lstm1_"}) steps = lstm_layer(steps, hidden, layer);
     for (Symbol& step : steps) step = expand_dims(step, {.axis = 1});
     return concat(steps, {.dim = 1});
   });
 }
 
-inline Case fused_lstm() {
-  return language_model([](const Symbol& embedded) {
-    const auto zeros_to_begin_with = [] { return make_zeros({.shape = {2, 0, lm_hidden}}); };
+template <int64_t hidden, int64_t batch>
+Case fused_lstm() {
+  return language_model(hidden, batch, [](const Symbol& embedded) {
+    const auto zeros_to_begin_with = [] { return make_zeros({.shape = {2, 0, hidden}}); };
     const Symbol steps_first = swap_axis(embedded, {.dim1 = 0, .dim2 = 1});
     const Symbol outputs =
         rnn({steps_first, Symbol::variable("lstm_weight"), zeros_to_begin_with(), zeros_to_begin_with()},
-            {.state_size = lm_hidden, .num_layers = 2, .mode = rnn_mode::lstm});
+            {.state_size = hidden, .num_layers = 2, .mode = rnn_mode::lstm});
     return swap_axis(outputs, {.dim1 = 0, .dim2 = 1});
   });
 }
@@ -214,7 +216,8 @@ inline const std::map<std::string, Case (*)()>& cases() {
   static const std::map<std::string, Case (*)()> all = {{"mlp-train", mlp},
                                                         {"lenet-train", lenet},
                                                         {"lenet-infer", lenet},
-                                                        {"lstm-train", fused_lstm},
+                                                        {"lstm-train", fused_lstm<200, 32>},
+                                                        {"lstm650-train", fused_lstm<650, 64>},
                                                         {"lstm-train-unrolled", unrolled_lstm},
                                                         {"resnet50-train", resnet50},
                                                         {"resnet50-infer", resnet50},
