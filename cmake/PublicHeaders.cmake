@@ -15,6 +15,7 @@ set(SYMBIND_PUBLIC_HEADERS
   core/log.h
   core/ndarray.h
   core/param_key.h
+  core/parts.h
   core/random.h
   core/shape.h
   core/shape_convention.h

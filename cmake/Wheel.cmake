@@ -40,12 +40,11 @@ endif()
 function(symbind_install_wheel)
   set(rpath $ORIGIN)
   if(SYMBIND_HAVE_CUDA)
-    # CUDA's libraries as Python packages (nvidia-cudnn-cu13 and the like) come before those of the building machine.
+    # CUDA's libraries as Python packages (nvidia-cudnn-cu13 and the like). Others are found by the system's loader, or where
+    # CUDA is usually installed (backend/cuda/cuda_library.h): the folders of the building machine mean nothing elsewhere.
     foreach(package cu13 cudnn cublas cusolver cufft cuda_nvrtc)
       list(APPEND rpath "$ORIGIN/../../nvidia/${package}/lib")
     endforeach()
-    symbind_cuda_rpath(cuda_folders)
-    list(APPEND rpath ${cuda_folders})
   endif()
   set_target_properties(symbind PROPERTIES INSTALL_RPATH "${rpath}")
   get_target_property(soversion symbind SOVERSION)

@@ -7,6 +7,7 @@
 #include "symbind/core/interrupt.h"
 #include "symbind/core/log.h"
 #include "symbind/core/ndarray.h"
+#include "symbind/core/parts.h"
 #include "symbind/core/random.h"
 #include "symbind/core/shape_convention.h"
 #include "symbind/data/bucket_key.h"

@@ -1,6 +1,8 @@
 #include "symbind/core/context.h"
 
+#include "symbind/core/parts.h"
 #include "symbind/core/shape_convention.h"
+#include "symbind/version.h"
 
 #include "bindings.h"
 #include "convert.h"
@@ -70,6 +72,12 @@ void bind_context(nb::module_& m) {
   m.def("gpu", &gpu, nb::arg("device_id") = 0, "A GPU.");
   m.def("cpu_pinned", &cpu_pinned, nb::arg("device_id") = 0, "Host memory that GPUs copy from and to quickly.");
   m.def("num_gpus", &num_gpus, "How many GPUs there are.");
+  m.def("_version", &version);
+  m.def("_parts", [] {
+    nb::list all;
+    for (const Part& part : parts()) all.append(nb::make_tuple(part.name, part.usable, part.details));
+    return all;
+  });
   m.def("current_context", &current_context, "The context of the innermost `with ctx:`, else cpu(0).");
   m.def(
       "memory_stats",

@@ -4,12 +4,13 @@ import os
 import runpy
 import sys
 
-from . import install_as_mxnet
+from . import install_as_mxnet, runtime
 
 USAGE = """usage: python -m symbind SCRIPT [ARGUMENTS ...]
        python -m symbind -m MODULE [ARGUMENTS ...]
+       python -m symbind doctor
 
-Runs a Python program in which `import mxnet` gives Symbind."""
+Runs a Python program in which `import mxnet` gives Symbind; `doctor` says what Symbind found on this machine."""
 
 
 def main():
@@ -17,6 +18,9 @@ def main():
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0 if arguments else 2
+    if arguments == ["doctor"] and not os.path.exists("doctor"):
+        print(runtime.report())
+        return 0
     install_as_mxnet()
     if arguments[0] == "-m":
         if len(arguments) < 2:

@@ -1,11 +1,15 @@
 """What this build of Symbind has, under the names of MXNet's features."""
 
 import functools as _functools
+import platform as _platform
+
+import numpy as _numpy
 
 from . import _symbind
+from .libinfo import __version__ as _interface
 from .util import _loaded_library
 
-__all__ = ["Feature", "Features", "feature_list"]
+__all__ = ["Feature", "Features", "feature_list", "report"]
 
 
 class Feature:
@@ -43,24 +47,23 @@ def _processor():
 
 
 @_functools.lru_cache(maxsize=1)
-def _uses_onednn():
-    """Whether a convolution runs by oneDNN: its plan tells."""
-    from . import symbol
+def _parts():
+    """What the library can use: by name, whether it is usable, and its version or what is missing."""
+    return {name: (usable, details) for name, usable, details in _symbind._parts()}
 
-    net = symbol.Convolution(symbol.Variable("x"), kernel=(3, 3), num_filter=16, name="conv")
-    executor = net.simple_bind(_symbind.cpu(), x=(1, 16, 8, 8), grad_req="null")
-    executor.forward()
-    return "onednn" in executor.debug_str().lower()
+
+def _usable(name):
+    return name in _parts() and _parts()[name][0]
 
 
 def _enabled():
-    gpus = _symbind.num_gpus() > 0
     flags = _processor()
+    gpus = _usable("CUDA")
     return {
         "CUDA": gpus,
-        "CUDNN": gpus,
-        "NCCL": False,
-        "CUDA_RTC": gpus,
+        "CUDNN": gpus and _usable("cuDNN"),
+        "NCCL": gpus and _usable("NCCL"),
+        "CUDA_RTC": gpus and _usable("NVRTC"),
         "TENSORRT": False,
         "CPU_SSE": "sse" in flags,
         "CPU_SSE2": "sse2" in flags,
@@ -74,22 +77,39 @@ def _enabled():
         "SSE": "sse" in flags,
         "F16C": "f16c" in flags,
         "JEMALLOC": False,
-        "BLAS_OPEN": False,
+        "BLAS_OPEN": _usable("LAPACK"),
         "BLAS_ATLAS": False,
         "BLAS_MKL": False,
         "BLAS_APPLE": False,
-        "LAPACK": False,
-        "MKLDNN": _uses_onednn(),
+        "LAPACK": _usable("LAPACK"),
+        "MKLDNN": _usable("oneDNN"),
         "OPENCV": False,
         "CAFFE": False,
         "PROFILER": True,
-        "DIST_KVSTORE": False,
+        "DIST_KVSTORE": _usable("Open MPI"),
         "CXX14": True,
         "INT64_TENSOR_SIZE": True,
         "SIGNAL_HANDLER": False,
         "DEBUG": False,
         "TVM_OP": False,
     }
+
+
+def report():
+    """A text for reports of problems: the versions, and every part with its version or what is missing.
+
+    ``python -m symbind doctor`` prints it.
+    """
+    lines = [
+        f"Symbind {_symbind._version()} with the interface of MXNet {_interface}",
+        f"Python {_platform.python_version()}, NumPy {_numpy.__version__}",
+        f"{_platform.platform()}, {_platform.processor() or _platform.machine()}",
+        "",
+    ]
+    width = max(map(len, _parts()))
+    for name, (usable, details) in _parts().items():
+        lines.append(f"{'✔' if usable else '✖'} {name:<{width}}  {details}".rstrip())
+    return "\n".join(lines)
 
 
 def feature_list():

@@ -63,6 +63,10 @@ struct TextVariable {
 };
 
 inline constexpr TextVariable texts[] = {
+    {"CUDA_HOME",
+     "the folder of CUDA, in whose lib64 its libraries and cuDNN are looked for after the places that the system's "
+     "loader "
+     "searches; read when a GPU first needs them"},
     {"DMLC_ROLE",
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
      "stores, "

@@ -1,6 +1,9 @@
 #include "symbind/core/shared_library.h"
 
+#include <vector>
+
 #include <dlfcn.h>
+#include <link.h>
 
 #include "symbind/core/error.h"
 
@@ -22,8 +25,12 @@ std::string SharedLibrary::problem() {
   const int mode = RTLD_NOW | (name_.global ? RTLD_GLOBAL : RTLD_LOCAL);
   void* handle = dlopen(file.c_str(), mode);
   std::string error = handle ? "" : last_loader_error();
-  if (!handle && *name_.usual_folder) {
-    handle = dlopen(join(name_.usual_folder, "/", file).c_str(), mode);
+  std::vector<std::string> folders;
+  if (*name_.usual_folder) folders.emplace_back(name_.usual_folder);
+  if (const std::string home = name_.home ? name_.home->value() : ""; !home.empty()) folders.push_back(home + "/lib64");
+  for (const std::string& folder : folders) {
+    if (handle) break;
+    handle = dlopen(join(folder, "/", file).c_str(), mode);
     if (!handle) dlerror();
   }
   if (!handle)
@@ -31,6 +38,16 @@ std::string SharedLibrary::problem() {
                 ", or add the folder that holds it to LD_LIBRARY_PATH");
   handle_.store(handle, std::memory_order_release);
   return "";
+}
+
+Part SharedLibrary::part() {
+  Part part{name_.title, false, problem()};
+  if (!part.details.empty()) return part;
+  part.usable = true;
+  const link_map* map = nullptr;
+  if (dlinfo(handle_.load(std::memory_order_acquire), RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map)
+    part.details = map->l_name;
+  return part;
 }
 
 void* SharedLibrary::address(const char* function) {

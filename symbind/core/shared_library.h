@@ -5,6 +5,9 @@
 #include <atomic>
 #include <string>
 
+#include "symbind/core/environment.h"
+#include "symbind/core/parts.h"
+
 namespace symbind {
 
 // For a library whose file name has no version.
@@ -12,12 +15,13 @@ inline constexpr int no_version = -1;
 
 // The names of a shared library and how to install it. The strings are stored as pointers.
 struct SharedLibraryName {
-  const char* title;              // "cuBLASLt"
-  const char* file;               // "libcublasLt.so"
-  int version;                    // of its interface: libcublasLt.so.13; or no_version
-  const char* remedy;             // "install CUDA 13": how to get it
-  const char* usual_folder = "";  // searched after what the system's loader searches
-  bool global = false;            // its symbols are visible to libraries that it opens itself
+  const char* title;                                // "cuBLASLt"
+  const char* file;                                 // "libcublasLt.so"
+  int version;                                      // of its interface: libcublasLt.so.13; or no_version
+  const char* remedy;                               // "install CUDA 13": how to get it
+  const char* usual_folder = "";                    // searched after what the system's loader searches
+  const environment::TextVariable* home = nullptr;  // names a folder whose lib64 is searched after that
+  bool global = false;                              // its symbols are visible to libraries that it opens itself
 };
 
 // Opened once, never closed. Constant-initialised, so that other static initialisers may use it. Thread-safe.
@@ -27,6 +31,8 @@ class SharedLibrary {
 
   // Why the library cannot be used; empty when it can. Opens it.
   std::string problem();
+  // With the file that was opened.
+  Part part();
   // The address of a function; throws an Error that says what is missing and what to do.
   void* address(const char* function);
 

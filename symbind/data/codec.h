@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "symbind/core/parts.h"
 #include "symbind/image/pixels.h"
 
 namespace symbind {
@@ -28,6 +29,8 @@ ImageSize decode_jpeg(std::string_view bytes, Channels channels, const AllocateP
 ImageSize decode_png(std::string_view bytes, Channels channels, const AllocatePixels& allocate);
 std::string encode_jpeg(PixelView image, int quality);     // 1 … 100; 1 or 3 channels
 std::string encode_png(PixelView image, int compression);  // 0 … 9; 1, 3 or 4 channels
+Part jpeg_part();
+Part png_part();
 
 // By the first bytes.
 bool is_jpeg(std::string_view bytes);

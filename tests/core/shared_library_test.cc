@@ -1,10 +1,13 @@
 #include "symbind/core/shared_library.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "tests/support/arrays.h"
+#include "tests/support/temp_dir.h"
 
 namespace symbind::testing {
 namespace {
@@ -32,6 +35,29 @@ TEST(SharedLibrary, SaysWhichFileIsMissingAndWhatToDo) {
     EXPECT_TRUE(fails_with([] { missing_function(); }, "Absent is not available: libsymbind_absent.so.3",
                            "install Absent 3, or add the folder that holds it to LD_LIBRARY_PATH"));
   EXPECT_NE(missing.problem(), "");
+}
+
+TEST(SharedLibrary, NamesTheFileThatWasOpened) {
+  const Part found = mathematics.part(), absent = missing.part();
+  EXPECT_EQ(found.name, "The C library's mathematics");
+  EXPECT_TRUE(found.usable);
+  EXPECT_NE(found.details.find("libm.so.6"), std::string::npos) << found.details;
+  EXPECT_FALSE(absent.usable);
+  EXPECT_NE(absent.details.find("install Absent 3"), std::string::npos) << absent.details;
+}
+
+TEST(SharedLibrary, IsFoundInTheFolderThatAVariableNames) {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file("lib64"));
+  std::filesystem::create_symlink(mathematics.part().details, folder.file("lib64/libsymbind_named.so.1"));
+  ::setenv("CUDA_HOME", folder.file("").c_str(), 1);
+  const SharedLibraryName name{.title = "Named",
+                               .file = "libsymbind_named.so",
+                               .version = 1,
+                               .remedy = "none",
+                               .home = &environment::text("CUDA_HOME")};
+  EXPECT_EQ(SharedLibrary(name).problem(), "");
+  ::unsetenv("CUDA_HOME");
 }
 
 TEST(SharedLibrary, SaysWhichFunctionIsMissing) {

@@ -23,6 +23,14 @@ def test_features_tell_what_the_build_has():
         features.is_enabled("nope")
 
 
+def test_the_report_names_every_part():
+    lines = mx.runtime.report().splitlines()
+    assert lines[0].endswith(f" with the interface of MXNet {mx.__version__}")
+    for name in ("CPU", "LAPACK", "oneDNN", "JPEG images", "Open MPI", "CUDA"):
+        assert any(line[2:].startswith(name) for line in lines), name
+    assert mx.runtime.Features().is_enabled("LAPACK") == any(line.startswith("✔ LAPACK ") for line in lines)
+
+
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ def test_a_module_runs_under_its_name(tmp_path):
         (["-h"], 0, "usage: python -m symbind SCRIPT", ""),
         ([], 2, "usage: python -m symbind SCRIPT", ""),
         (["-m"], 2, "", "usage: python -m symbind SCRIPT"),
+        (["doctor"], 0, "Symbind ", ""),
         (["missing.py"], 2, "", "python -m symbind: there is no file missing.py"),
     ],
 )

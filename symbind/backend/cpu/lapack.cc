@@ -72,6 +72,8 @@ void check_arguments(int info, const char* function) {
 
 }  // namespace
 
+Part part() { return openblas.part(); }
+
 void check_extents(std::initializer_list<int64_t> extents, std::string_view where) {
   for (const int64_t extent : extents)
     require(extent <= std::numeric_limits<int>::max(), where, " a matrix has ", extent,

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "symbind/backend/cpu/gemm.h"
+#include "symbind/core/parts.h"
 #include "symbind/ops/linalg_product.h"
 
 namespace symbind::cpu_backend::lapack {
+
+Part part();  // opens the library
 
 // LAPACK uses 32-bit sizes: fails for a larger matrix.
 void check_extents(std::initializer_list<int64_t> extents, std::string_view where);

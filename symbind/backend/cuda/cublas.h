@@ -4,15 +4,13 @@
 
 #include <cublas_v2.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend {
 
-inline constinit SharedLibrary cublas({.title = "cuBLAS",
-                                       .file = "libcublas.so",
-                                       .version = CUBLAS_VER_MAJOR,
-                                       .remedy = "install the cuBLAS of the CUDA toolkit that Symbind was built with",
-                                       .usual_folder = "/usr/local/cuda/lib64"});
+inline constinit SharedLibrary cublas(cuda_library(
+    "cuBLAS", "libcublas.so", CUBLAS_VER_MAJOR, "install the cuBLAS of the CUDA toolkit that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::cublasCreate_v2)> cublasCreate_v2{cublas, "cublasCreate_v2"};
 inline constinit SharedFunction<decltype(&::cublasDestroy_v2)> cublasDestroy_v2{cublas, "cublasDestroy_v2"};

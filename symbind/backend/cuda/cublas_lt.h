@@ -4,16 +4,14 @@
 
 #include <cublasLt.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend {
 
 inline constinit SharedLibrary cublas_lt(
-    {.title = "cuBLASLt",
-     .file = "libcublasLt.so",
-     .version = CUBLAS_VER_MAJOR,
-     .remedy = "install the cuBLAS of the CUDA toolkit that Symbind was built with",
-     .usual_folder = "/usr/local/cuda/lib64"});
+    cuda_library("cuBLASLt", "libcublasLt.so", CUBLAS_VER_MAJOR,
+                 "install the cuBLAS of the CUDA toolkit that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::cublasLtCreate)> cublasLtCreate{cublas_lt, "cublasLtCreate"};
 inline constinit SharedFunction<decltype(&::cublasLtDestroy)> cublasLtDestroy{cublas_lt, "cublasLtDestroy"};

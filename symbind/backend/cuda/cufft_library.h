@@ -4,15 +4,13 @@
 
 #include <cufft.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend {
 
-inline constinit SharedLibrary cufft({.title = "cuFFT",
-                                      .file = "libcufft.so",
-                                      .version = CUFFT_VER_MAJOR,
-                                      .remedy = "install the cuFFT of the CUDA toolkit that Symbind was built with",
-                                      .usual_folder = "/usr/local/cuda/lib64"});
+inline constinit SharedLibrary cufft(cuda_library("cuFFT", "libcufft.so", CUFFT_VER_MAJOR,
+                                                  "install the cuFFT of the CUDA toolkit that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::cufftCreate)> cufftCreate{cufft, "cufftCreate"};
 inline constinit SharedFunction<decltype(&::cufftDestroy)> cufftDestroy{cufft, "cufftDestroy"};

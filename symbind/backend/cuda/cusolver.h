@@ -4,16 +4,14 @@
 
 #include <cusolverDn.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend {
 
 inline constinit SharedLibrary cusolver(
-    {.title = "cuSOLVER",
-     .file = "libcusolver.so",
-     .version = CUSOLVER_VER_MAJOR,
-     .remedy = "install the cuSOLVER of the CUDA toolkit that Symbind was built with",
-     .usual_folder = "/usr/local/cuda/lib64"});
+    cuda_library("cuSOLVER", "libcusolver.so", CUSOLVER_VER_MAJOR,
+                 "install the cuSOLVER of the CUDA toolkit that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::cusolverDnCreate)> cusolverDnCreate{cusolver, "cusolverDnCreate"};
 inline constinit SharedFunction<decltype(&::cusolverDnDestroy)> cusolverDnDestroy{cusolver, "cusolverDnDestroy"};

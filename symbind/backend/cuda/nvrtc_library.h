@@ -5,15 +5,13 @@
 #include <cuda_runtime_api.h>
 #include <nvrtc.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend {
 
-inline constinit SharedLibrary nvrtc({.title = "NVRTC",
-                                      .file = "libnvrtc.so",
-                                      .version = CUDART_VERSION / 1000,
-                                      .remedy = "install the NVRTC of the CUDA toolkit that Symbind was built with",
-                                      .usual_folder = "/usr/local/cuda/lib64"});
+inline constinit SharedLibrary nvrtc(cuda_library("NVRTC", "libnvrtc.so", CUDART_VERSION / 1000,
+                                                  "install the NVRTC of the CUDA toolkit that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::nvrtcCompileProgram)> nvrtcCompileProgram{nvrtc, "nvrtcCompileProgram"};
 inline constinit SharedFunction<decltype(&::nvrtcCreateProgram)> nvrtcCreateProgram{nvrtc, "nvrtcCreateProgram"};

@@ -183,4 +183,6 @@ std::string encode_jpeg(PixelView image, int quality) {
   return {reinterpret_cast<const char*>(encoder.bytes), encoder.count};
 }
 
+Part jpeg_part() { return {"JPEG images", true, join("libjpeg, interface ", JPEG_LIB_VERSION)}; }
+
 }  // namespace symbind

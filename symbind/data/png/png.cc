@@ -152,4 +152,6 @@ std::string encode_png(PixelView image, int compression) {
   return bytes;
 }
 
+Part png_part() { return {"PNG images", true, join("libpng ", png_get_libpng_ver(nullptr))}; }
+
 }  // namespace symbind

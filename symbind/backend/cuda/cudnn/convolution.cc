@@ -13,9 +13,9 @@
 #include "symbind/backend/cuda/cudnn/conv_graph.h"
 #include "symbind/backend/cuda/cudnn/engine.h"
 #include "symbind/backend/cuda/cudnn/trial.h"
+#include "symbind/backend/cuda/cudnn_part.h"
 #include "symbind/backend/tuning_file.h"
 #include "symbind/core/cache_folder.h"
-#include "symbind/core/log.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind::cuda_backend {
@@ -377,8 +377,7 @@ bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cuda
 std::shared_ptr<ConvolutionPlan> find_convolution(CudaDevice& device, const ConvolutionProblem& problem,
                                                   std::string* reason) {
   if (*reason = cudnn::cudnn_library.problem(); !reason->empty()) {
-    static std::once_flag warned;
-    std::call_once(warned, [&] { log_warning(*reason, ". Convolutions on GPUs run by slower kernels until then."); });
+    warn_without_cudnn();
     return nullptr;
   }
   const auto library = std::static_pointer_cast<cudnn::Library>(

@@ -4,15 +4,13 @@
 
 #include <cudnn.h>
 
+#include "symbind/backend/cuda/cuda_library.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend::cudnn {
 
-inline constinit SharedLibrary cudnn_library({.title = "cuDNN",
-                                              .file = "libcudnn.so",
-                                              .version = CUDNN_MAJOR,
-                                              .remedy = "install cuDNN 9 for the CUDA that Symbind was built with",
-                                              .usual_folder = "/usr/local/cuda/lib64"});
+inline constinit SharedLibrary cudnn_library(cuda_library("cuDNN", "libcudnn.so", CUDNN_MAJOR,
+                                                          "install cuDNN 9 for the CUDA that Symbind was built with"));
 
 inline constinit SharedFunction<decltype(&::cudnnBackendCreateDescriptor)> cudnnBackendCreateDescriptor{
     cudnn_library, "cudnnBackendCreateDescriptor"};

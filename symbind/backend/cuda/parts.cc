@@ -1,0 +1,65 @@
+#include "symbind/core/parts.h"
+
+#include "symbind/backend/cuda/check.h"
+#include "symbind/backend/cuda/cublas.h"
+#include "symbind/backend/cuda/cublas_lt.h"
+#include "symbind/backend/cuda/cudnn_part.h"
+#include "symbind/backend/cuda/cufft_library.h"
+#include "symbind/backend/cuda/cusolver.h"
+#include "symbind/backend/cuda/nvrtc_library.h"
+#include "symbind/core/device.h"
+#include "symbind/core/error.h"
+#include "symbind/core/log.h"
+
+namespace symbind {
+namespace {
+
+std::string version_text(int version) { return join(version / 1000, ".", version % 1000 / 10); }
+
+// The runtime that was built in, and what the driver supports.
+Part cuda_part() {
+  int runtime = 0, driver = 0, count = 0;
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  const std::string built = join("built with ", version_text(runtime));
+  if (status == cudaSuccess && count > 0) return {"CUDA", true, join(built, ", driver for ", version_text(driver))};
+  if (driver == 0) return {"CUDA", false, join(built, "; this machine has no driver of an NVIDIA GPU")};
+  return {"CUDA", false, join(built, ", driver for ", version_text(driver), ": ", cudaGetErrorString(status))};
+}
+
+Part gpu_part(int id) {
+  cudaDeviceProp properties{};
+  const cudaError_t status = cudaGetDeviceProperties(&properties, id);
+  const std::string name = join("gpu(", id, ")");
+  if (status != cudaSuccess) return {name, false, cudaGetErrorString(status)};
+  return {name, true,
+          join(properties.name, ", compute capability ", properties.major, ".", properties.minor, ", ",
+               properties.totalGlobalMem >> 20, " MiB")};
+}
+
+}  // namespace
+
+void cuda_backend::warn_without_cudnn() {
+  static const bool warned = [] {
+    const Part cudnn = cudnn_part();
+    if (!cudnn.usable)
+      log_warning("[gpu] convolutions and recurrent layers run by kernels that are many times slower than cuDNN's: ",
+                  cudnn.details);
+    return true;
+  }();
+  static_cast<void>(warned);
+}
+
+std::vector<Part> gpu_parts() {
+  std::vector<Part> parts{cuda_part()};
+  for (int id = 0; id < count_gpu_devices(); ++id) parts.push_back(gpu_part(id));
+  parts.push_back(cuda_backend::cudnn_part());
+  for (SharedLibrary* library : {&cuda_backend::cublas, &cuda_backend::cublas_lt, &cuda_backend::cusolver,
+                                 &cuda_backend::cufft, &cuda_backend::nvrtc})
+    parts.push_back(library->part());
+  return parts;
+}
+
+}  // namespace symbind

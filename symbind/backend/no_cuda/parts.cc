@@ -1,0 +1,7 @@
+#include "symbind/core/parts.h"
+
+namespace symbind {
+
+std::vector<Part> gpu_parts() { return {{"CUDA", false, "Symbind was built without CUDA"}}; }
+
+}  // namespace symbind

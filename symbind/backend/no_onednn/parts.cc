@@ -1,0 +1,9 @@
+#include "symbind/core/parts.h"
+
+namespace symbind {
+
+Part onednn_part() {
+  return {"oneDNN", false, "built without it: install onednn-devel-cpu-gomp from PyPI and build Symbind again"};
+}
+
+}  // namespace symbind

@@ -1,0 +1,9 @@
+#include "symbind/core/parts.h"
+
+#include "symbind/data/codec.h"
+
+namespace symbind {
+
+std::vector<Part> image_parts() { return {jpeg_part(), png_part()}; }
+
+}  // namespace symbind
