@@ -122,11 +122,16 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
 
 // Few channels and a stride, as the first layer of a network: these can also run over cells of stride × stride
 // positions, which is the fastest form for the larger of them, and their weight gradient in TF32 has its own kernel.
-const std::vector<Convolved> first_layers = {
-    {{8, 3, 224, 224}, {7, 7}, 64, {2, 2}, {3, 3}},   {{16, 3, 64, 63}, {7, 7}, 64, {2, 2}, {3, 3}},
-    {{16, 1, 61, 64}, {5, 5}, 32, {2, 2}, {2, 2}},    {{16, 4, 65, 63}, {3, 3}, 100, {2, 2}, {1, 1}},
-    {{16, 2, 60, 61}, {4, 6}, 16, {2, 3}, {0, 1}},    {{4, 3, 30, 29}, {5, 5}, 20},
-    {{8, 3, 227, 227}, {11, 11}, 96, {4, 4}, {0, 0}}, {{8, 3, 64, 64}, {4, 4}, 32, {4, 4}, {0, 0}}};
+const std::vector<Convolved> first_layers = {{{8, 3, 224, 224}, {7, 7}, 64, {2, 2}, {3, 3}},
+                                             {{16, 3, 64, 63}, {7, 7}, 64, {2, 2}, {3, 3}},
+                                             {{16, 1, 61, 64}, {5, 5}, 32, {2, 2}, {2, 2}},
+                                             {{16, 4, 65, 63}, {3, 3}, 100, {2, 2}, {1, 1}},
+                                             {{16, 2, 60, 61}, {4, 6}, 16, {2, 3}, {0, 1}},
+                                             {{4, 3, 30, 29}, {5, 5}, 20},
+                                             {{8, 3, 227, 227}, {11, 11}, 96, {4, 4}, {0, 0}},
+                                             {{8, 3, 64, 64}, {4, 4}, 32, {4, 4}, {0, 0}},
+                                             {{64, 1, 28, 28}, {5, 5}, 20},
+                                             {{4, 1, 9, 9}, {5, 5}, 8}};
 
 void compare_first_layers(const std::vector<DType>& dtypes, double slack) {
   for (const Convolved& c : first_layers)

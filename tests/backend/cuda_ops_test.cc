@@ -154,8 +154,8 @@ std::vector<Case> product_cases() {
   cases.push_back({"dot", {{2, 3, 4}, {4, 5}}, {}, floats, -1, 1, 4});
   cases.push_back({"dot", {{6}, {6}}, {}, floats, -1, 1, 4});
   cases.push_back({"dot", {{3, 0}, {0, 4}}, {}});
-  for (const auto& [rows, inner, hidden] :
-       std::vector<std::array<int64_t, 3>>{{64, 784, 128}, {64, 64, 10}, {3, 5, 7}, {1, 1, 1}}) {
+  for (const auto& [rows, inner, hidden] : std::vector<std::array<int64_t, 3>>{
+           {64, 784, 128}, {64, 64, 10}, {3, 5, 7}, {1, 1, 1}, {1, 2048, 1000}, {70, 500, 16}, {16, 33, 17}}) {
     const std::string width = join(hidden);
     cases.push_back(
         {"FullyConnected", {{rows, inner}, {hidden, inner}, {hidden}}, {{"num_hidden", width}}, floats, -1, 1, 4});

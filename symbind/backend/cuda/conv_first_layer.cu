@@ -3,8 +3,10 @@
 // the gradients of the row, and the rows of the image under it, in shared memory; the columns of the product are then
 // shifted views of the image. The sums of all blocks are added in a fixed order.
 //
-// Products are in TF32, sums in float32.
+// Products are in TF32, sums in float32. The gradient of the bias is the sum of the gradients as they are read.
 #include "symbind/backend/cuda/conv_first_layer.h"
+
+#include <algorithm>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
@@ -18,6 +20,9 @@ namespace {
 constexpr int tile = 64;            // filters of a block
 constexpr int row_step = tile + 8;  // of the gradients in shared memory: fragments are read without bank conflicts
 constexpr int warps_by_filters = 2, warps_by_taps = 4, warps = warps_by_filters * warps_by_taps;
+// A thread always reads the gradients of the same filters: `width` of them, of pack threadIdx.x % packs.
+constexpr int width = 4, packs = tile / width, threads_of_pack = warps * 32 / packs;
+static_assert(warps * 32 % packs == 0);
 constexpr int positions_at_once = 8;  // of the output: the depth of a tensor core's product
 constexpr int blocks_of_rows = 264;   // independent of the device, as the order of the sums is
 constexpr int most_taps = 160;
@@ -45,8 +50,9 @@ struct Extents {
   constexpr int positions() const { return (out[1] + positions_at_once - 1) / positions_at_once * positions_at_once; }
   constexpr int columns() const { return (positions() - 1) * stride[1] + kernel[1]; }
   constexpr size_t shared_bytes() const {
-    return (static_cast<size_t>(positions()) * row_step + static_cast<size_t>(kernel[0]) * columns() * channels) *
-           sizeof(float);
+    const size_t rows =
+        static_cast<size_t>(positions()) * row_step + static_cast<size_t>(kernel[0]) * columns() * channels;
+    return std::max<size_t>(rows, threads_of_pack * tile) * sizeof(float);  // or the sums of the bias
   }
 };
 
@@ -81,9 +87,10 @@ __device__ void copy_elements(int count, Read read, Write write) {
   }
 }
 
-// The gradients of one row of the output, (positions, filters of the tile); zeros fill both up.
-__device__ void load_gradients(const Extents& e, const float* row, bool aligned, int first_filter, float* gradients) {
-  constexpr int width = 4, packs = tile / width;
+// The gradients of one row of the output, (positions, filters of the tile); zeros fill both up. `bias` adds up those
+// that this thread reads.
+__device__ void load_gradients(const Extents& e, const float* row, bool aligned, int first_filter, float* gradients,
+                               float (&bias)[width]) {
   const auto read = [&](int i) {
     const int position = i / packs, filter = first_filter + i % packs * width;
     Pack<float, width> pack;
@@ -98,7 +105,10 @@ __device__ void load_gradients(const Extents& e, const float* row, bool aligned,
   const auto write = [&](int i, const Pack<float, width>& pack) {
     float values[width];
 #pragma unroll
-    for (int k = 0; k < width; ++k) values[k] = as_tf32(pack.element[k]);
+    for (int k = 0; k < width; ++k) {
+      values[k] = as_tf32(pack.element[k]);
+      bias[k] += pack.element[k];
+    }
     *reinterpret_cast<float4*>(gradients + i / packs * row_step + i % packs * width) =
         make_float4(values[0], values[1], values[2], values[3]);
   };
@@ -116,7 +126,10 @@ __device__ void load_image(const Extents& e, const float* image, int first_row, 
   copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, float value) { rows[i] = as_tf32(value); });
 }
 
-// tap_tiles: groups of eight taps of a warp. `partial`: (tile of filters, block, filter of the tile, tap).
+// The sums of a block: (filter of the tile, tap), then those of the bias.
+constexpr int block_sums(int stored_taps) { return tile * stored_taps + tile; }
+
+// tap_tiles: groups of eight taps of a warp. `partial`: the sums of (tile of filters, block).
 template <int tap_tiles>
 __global__ void __launch_bounds__(warps * 32, 2)
     sum_rows(const __grid_constant__ Extents e, const float* data, const float* dy, bool aligned, float* partial) {
@@ -137,12 +150,13 @@ __global__ void __launch_bounds__(warps * 32, 2)
     tap_at[n] = tap < e.taps() ? tap / of_kernel_row * e.columns() * e.channels + tap % of_kernel_row : 0;
   }
 
-  float sums[2][tap_tiles][4] = {};
+  float sums[2][tap_tiles][4] = {}, bias[width] = {};
   const int all_rows = e.batch * e.out[0];
   for (int r = static_cast<int>(blockIdx.x); r < all_rows; r += blocks_of_rows) {
     const int image = r / e.out[0], row = r % e.out[0];
     __syncthreads();
-    load_gradients(e, dy + int64_t{r} * e.out[1] * e.filters, aligned, static_cast<int>(blockIdx.y) * tile, gradients);
+    load_gradients(e, dy + int64_t{r} * e.out[1] * e.filters, aligned, static_cast<int>(blockIdx.y) * tile, gradients,
+                   bias);
     load_image(e, data + int64_t{image} * e.in[0] * e.in[1] * e.channels, row * e.stride[0] - e.pad[0], rows);
     __syncthreads();
     for (int p = 0; p < e.positions(); p += positions_at_once) {
@@ -166,7 +180,7 @@ __global__ void __launch_bounds__(warps * 32, 2)
   }
 
   constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
-  float* const own = partial + (int64_t{blockIdx.y} * blocks_of_rows + blockIdx.x) * (tile * stored_taps);
+  float* const own = partial + (int64_t{blockIdx.y} * blocks_of_rows + blockIdx.x) * block_sums(stored_taps);
 #pragma unroll
   for (int m = 0; m < 2; ++m)
 #pragma unroll
@@ -176,23 +190,48 @@ __global__ void __launch_bounds__(warps * 32, 2)
         const int filter = warp_filter + m * 16 + group + i / 2 * 8, tap = warp_tap + n * 8 + member * 2 + i % 2;
         own[filter * stored_taps + tap] = sums[m][n][i];
       }
+
+  // (threads of a pack, filters): the gradients in shared memory are no longer needed.
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int k = 0; k < width; ++k) gradients[thread / packs * tile + thread % packs * width + k] = bias[k];
+  __syncthreads();
+  if (thread >= tile) return;
+  float sum = 0;
+  for (int row = 0; row < threads_of_pack; ++row) sum += gradients[row * tile + thread];
+  own[tile * stored_taps + thread] = sum;
 }
 
-// A thread per element of the weight, which is (filters, channels, kernel) or, if `last`, (filters, kernel, channels).
+// Adds up the blocks: 32 neighbouring elements of the weight and then of the bias by 32 × add_lanes threads, each of
+// which adds some of the blocks. The weight is (filters, channels, kernel) or, if `last`, (filters, kernel, channels).
+// Results that are null are not written.
+constexpr int add_lanes = 8;
 __global__ void add_blocks(const __grid_constant__ Extents e, const float* partial, int stored_taps, bool last,
-                           float* weight) {
-  const int64_t count = int64_t{e.filters} * e.taps();
-  for (int64_t i = first_element(); i < count; i += element_step()) {
-    const int filter = static_cast<int>(i / e.taps()), tap = static_cast<int>(i % e.taps());
-    const float* from =
-        partial + int64_t{filter / tile} * blocks_of_rows * tile * stored_taps + filter % tile * stored_taps + tap;
-    double sum = 0;
+                           float* weight, float* bias) {
+  __shared__ double shared[add_lanes][32];
+  const int weights = e.filters * e.taps(), i = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
+  const bool of_bias = i >= weights;
+  const int filter = of_bias ? i - weights : i / e.taps(), tap = of_bias ? 0 : i % e.taps();
+  double sum = 0;
+  if (filter < e.filters) {
+    const int64_t step = block_sums(stored_taps);
+    const float* const from = partial + int64_t{filter / tile} * blocks_of_rows * step +
+                              (of_bias ? tile * stored_taps + filter % tile : filter % tile * stored_taps + tap);
 #pragma unroll 8
-    for (int block = 0; block < blocks_of_rows; ++block) sum += from[int64_t{block} * tile * stored_taps];
+    for (int block = static_cast<int>(threadIdx.y); block < blocks_of_rows; block += add_lanes)
+      sum += from[block * step];
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || filter >= e.filters) return;
+  for (int lane = 1; lane < add_lanes; ++lane) sum += shared[lane][threadIdx.x];
+  if (of_bias) {
+    if (bias) bias[filter] = static_cast<float>(sum);
+  } else if (weight) {
     const int channel = tap % e.channels, in_kernel = tap / e.channels;
-    const int64_t target =
-        last ? i : (int64_t{filter} * e.channels + channel) * (e.kernel[0] * e.kernel[1]) + in_kernel;
-    weight[target] = static_cast<float>(sum);
+    weight[last ? i : (filter * e.channels + channel) * (e.kernel[0] * e.kernel[1]) + in_kernel] =
+        static_cast<float>(sum);
   }
 }
 
@@ -229,24 +268,28 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   visit_tap_tiles(e.taps(), [&]<int tap_tiles>(std::integral_constant<int, tap_tiles>) {
     constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
     const size_t partial_bytes =
-        static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * tile * stored_taps * sizeof(float);
+        static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * block_sums(stored_taps) * sizeof(float);
     CudaDevice& device = CudaDevice::of(node.context);
     const CurrentDevice current(device.id());
     device.check(cudaFuncSetAttribute(sum_rows<tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(most_shared_bytes)),
                  "reserving shared memory");
-    kernel = make_step(node,
-                       [e, last](const Args& args) {
-                         if (!args.outputs[0]) return;
-                         const dim3 grid(blocks_of_rows, static_cast<unsigned>(e.filter_tiles()));
-                         auto* const partial = static_cast<float*>(args.scratch);
-                         const float *const dy = args.in<float>(0), *const data = args.in<float>(1);
-                         sum_rows<tap_tiles><<<grid, warps * 32, e.shared_bytes(), stream_of(args)>>>(
-                             e, data, dy, aligned_for_packs(dy), partial);
-                         add_blocks<<<blocks_for(int64_t{e.filters} * e.taps()), block_size, 0, stream_of(args)>>>(
-                             e, partial, stored_taps, last, args.out<float>());
-                       },
-                       {.scratch_bytes = partial_bytes});
+    kernel =
+        make_step(node,
+                  [e, last, has_bias = !p.no_bias](const Args& args) {
+                    float* const weight = args.out<float>();
+                    float* const bias = has_bias ? args.out<float>(1) : nullptr;
+                    if (!weight && !bias) return;
+                    const dim3 grid(blocks_of_rows, static_cast<unsigned>(e.filter_tiles()));
+                    auto* const partial = static_cast<float*>(args.scratch);
+                    const float *const dy = args.in<float>(0), *const data = args.in<float>(1);
+                    sum_rows<tap_tiles><<<grid, warps * 32, e.shared_bytes(), stream_of(args)>>>(
+                        e, data, dy, aligned_for_packs(dy), partial);
+                    const int results = e.filters * (e.taps() + 1);
+                    add_blocks<<<static_cast<unsigned>((results + 31) / 32), dim3(32, add_lanes), 0, stream_of(args)>>>(
+                        e, partial, stored_taps, last, weight, bias);
+                  },
+                  {.scratch_bytes = partial_bytes});
   });
   return kernel;
 }
@@ -260,7 +303,6 @@ std::string refuse(const NodeView& node) {
     if (tensor.dtype != dtype) return "arrays of different types";
     if (tensor.shape.size() == 0) return "an empty array";
   }
-  if (!p.no_bias) return "the gradient of a bias";
   if (block_of(node.inputs[0].layout) > 1 || block_of(node.inputs[1].layout) > 1) return "a blocked layout";
   const ConvolutionSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
   if (size.channels > 4 || size.groups > 1) return "more channels than an image has";
@@ -271,6 +313,7 @@ std::string refuse(const NodeView& node) {
   for (const int64_t count : {size.data_size(), size.output_size()})
     if (count >= int64_t{1} << 40) return "too many elements";
   if (size.batch * size.out[1] >= int64_t{1} << 31 || size.in[2] >= 1 << 16) return "too many rows";
+  if (size.filters >= 1 << 20) return "too many filters";
   return Extents(size).shared_bytes() <= most_shared_bytes ? "" : "rows that do not fit shared memory";
 }
 

@@ -1,6 +1,9 @@
 // FullyConnected by cuBLASLt, which adds the bias and applies a ReLU in the same pass if it can. A kernel over its
-// result does the rest.
+// result does the rest. Products with few rows or columns, as those of a prediction for one image, have a kernel of
+// their own: the library's tiles are mostly empty then.
 #include "symbind/ops/fully_connected.h"
+
+#include <algorithm>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
@@ -63,9 +66,86 @@ std::unique_ptr<Kernel> build(const NodeView& node, const FullyConnected& params
                    {.scratch_bytes = matmul->scratch_bytes()});
 }
 
+// ---- Few rows or columns --------------------------------------------------------------------------------------------
+
+constexpr int64_t most_few = 16;
+// Larger products are worth the library's tiles.
+constexpr int64_t most_multiplications = int64_t{1} << 23;
+
+// The rows of two matrices that are multiplied: every one of `few` by every one of `many`, along `inner` elements.
+struct FewRows {
+  int64_t few, many, inner;
+  bool few_are_data;  // otherwise they are the weight
+
+  explicit FewRows(FullyConnectedSize size)
+      : few(std::min(size.rows, size.hidden)),
+        many(std::max(size.rows, size.hidden)),
+        inner(size.inner),
+        few_are_data(size.rows <= size.hidden) {}
+};
+
+// A warp for each of the many rows. most: the largest number of few rows; width: the elements read at once.
+template <class T, int most, int width>
+__global__ void multiply_few_rows(FewRows size, const T* few, const T* many, const T* bias, T* out) {
+  using C = compute_type<T>;
+  constexpr int warps = block_size / 32;
+  const int64_t row = int64_t{blockIdx.x} * warps + threadIdx.x / 32;
+  if (row >= size.many) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  C sums[most] = {};
+  for (int64_t k = lane * width; k < size.inner; k += 32 * width) {
+    const auto of_many = *reinterpret_cast<const Pack<T, width>*>(many + row * size.inner + k);
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (i >= size.few) break;
+      const auto of_few = *reinterpret_cast<const Pack<T, width>*>(few + i * size.inner + k);
+#pragma unroll
+      for (int e = 0; e < width; ++e) sums[i] += load(of_few.element[e]) * load(of_many.element[e]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < most; ++i) {
+    if (i >= size.few) break;
+    for (int offset = 16; offset > 0; offset /= 2) sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], offset);
+    if (lane != 0) continue;
+    const int64_t of_weight = size.few_are_data ? row : i;
+    if (bias) sums[i] += load(bias[of_weight]);
+    out[size.few_are_data ? i * size.many + row : row * size.few + i] = store<T>(sums[i]);
+  }
+}
+
+std::string refuse_few_rows(const NodeView& node) {
+  if (std::string reason = refuse_product(node); !reason.empty()) return reason;
+  const FewRows size(size_of(node.as<FullyConnected>(), node.inputs[0].shape));
+  if (size.few == 0 || size.inner == 0) return "an empty array";
+  if (size.few > most_few) return "many rows and columns";
+  return size.few * size.many * size.inner <= most_multiplications ? "" : "a large product";
+}
+
+std::unique_ptr<Kernel> build_few_rows(const NodeView& node) {
+  const auto& params = node.as<FullyConnected>();
+  const FewRows size(size_of(params, node.inputs[0].shape));
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return make_step(node, [size, has_bias = !params.no_bias](const Args& args) {
+      const T *const data = args.in<T>(0), *const weight = args.in<T>(1);
+      const T* const bias = has_bias ? args.in<T>(2) : nullptr;
+      const T *const few = size.few_are_data ? data : weight, *const many = size.few_are_data ? weight : data;
+      const bool wide = aligned_for_packs(few) && aligned_for_packs(many) && size.inner % widest<T> == 0;
+      const auto kernel = size.few == 1
+                              ? (wide ? multiply_few_rows<T, 1, widest<T>> : multiply_few_rows<T, 1, 1>)
+                              : (wide ? multiply_few_rows<T, most_few, widest<T>> : multiply_few_rows<T, most_few, 1>);
+      constexpr int64_t warps = block_size / 32;
+      kernel<<<static_cast<unsigned>((size.many + warps - 1) / warps), block_size, 0, stream_of(args)>>>(
+          size, few, many, bias, args.out<T>());
+    });
+  });
+}
+
 }  // namespace
 
 void add_fully_connected(ImplementationTable& table) {
+  table.add<FullyConnected>(
+      {.name = "few_rows", .refuse = refuse_few_rows, .build = build_few_rows, .tier = Tier::specialised});
   table.add<FullyConnected>({.name = "cublaslt",
                              .refuse = refuse_product,
                              .build = [](const NodeView& node) { return build(node, node.as<FullyConnected>(), ""); },
