@@ -7,12 +7,18 @@
 
 namespace symbind {
 
-// start + step · (i / repeat), in numbers of type C, as Arange counts.
+// start + step · (i / repeat), in numbers of type C, as Arange counts. Whole numbers wrap.
 template <class C>
 struct ArangeNumber {
   C start, step;
   int64_t repeat;
-  constexpr C operator()(int64_t i) const { return start + static_cast<C>(i / repeat) * step; }
+  constexpr C operator()(int64_t i) const {
+    if constexpr (static_cast<C>(0.5) == C(0))
+      return static_cast<C>(static_cast<uint64_t>(start) +
+                            static_cast<uint64_t>(i / repeat) * static_cast<uint64_t>(step));
+    else
+      return start + static_cast<C>(i / repeat) * step;
+  }
 };
 
 // Number `i` of the output of IndexArray: the index along one axis of element i / (number of axes).
