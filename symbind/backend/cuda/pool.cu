@@ -115,11 +115,14 @@ struct Covering {
   }
 };
 
-template <class Visit>
+// at_once: how many neighbours may be read before the first is used.
+template <int at_once = 1, class Visit>
 __device__ void each_in(const int (&begin)[3], const int (&end)[3], Visit visit) {
   for (int d = begin[0]; d < end[0]; ++d)
-    for (int h = begin[1]; h < end[1]; ++h)
+    for (int h = begin[1]; h < end[1]; ++h) {
+#pragma unroll at_once
       for (int w = begin[2]; w < end[2]; ++w) visit(d, h, w);
+    }
 }
 
 template <class T, int width>
@@ -146,7 +149,8 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t count) {
     const Window window(w, position.at);
     C result[width];
     for (int k = 0; k < width; ++k) result[k] = kind == PoolKind::max ? lowest<T>() : C(0);
-    each_in(window.begin, window.end, [&](int d, int h, int v) {
+    constexpr int at_once = kind == PoolKind::avg ? 4 : 1;  // averages are often of the whole image
+    each_in<at_once>(window.begin, window.end, [&](int d, int h, int v) {
       const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
       for (int k = 0; k < width; ++k) {
         const C value = load(values.element[k]);

@@ -72,13 +72,16 @@ __global__ void __launch_bounds__(most_row_threads) run_rows(AxisView rows, Body
     body.template operator()<Team, width>(row, rows.row_start(row));
 }
 
+// Are there so few rows that a warp for each would leave most of the GPU idle?
+inline bool are_few(int64_t rows) { return rows < 132 * 4; }
+
 // The number of threads that a long row keeps busy.
 inline unsigned threads_for_row(int64_t packs) { return packs >= 1024 ? most_row_threads : block_size; }
 
 template <int width, class Body>
 void queue_packed_rows(cudaStream_t stream, const AxisView& rows, const Body& body) {
   const int64_t packs = rows.length / width;
-  if (packs <= 256)
+  if (packs <= (are_few(rows.outer) ? 64 : 256))
     run_rows<WarpTeam, width><<<blocks_for(rows.outer, block_size / 32), block_size, 0, stream>>>(rows, body);
   else
     run_rows<BlockTeam, width><<<blocks_for(rows.outer, 1), threads_for_row(packs), 0, stream>>>(rows, body);
