@@ -9,7 +9,7 @@ namespace {
 size_t arrays_of(const ConvertArrays& p) { return count_of(p.num_arrays); }
 
 OpDef define(Op<ConvertArrays> op) {
-  return op.doc("Each array in another type, and with scaled multiplied by the number in scale.")
+  return op.doc("Each array in another type or layout, and with scaled multiplied by the number in scale.")
       .memory_bound()
       .param(&ConvertArrays::num_arrays, "num_arrays", "number of arrays", at_least(1))
       .param(&ConvertArrays::dtype, "dtype", "the new type, a floating one; by default each array keeps its own")

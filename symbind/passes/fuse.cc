@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/ops/convert_arrays.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
@@ -95,6 +96,20 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
                  .context = context,
                  .source = &node})
              .tier < Tier::plain;
+}
+
+bool converts_arrays(Context context) {
+  return Target::get(context).implementations(op_of<ConvertArrays>()).front().tier < Tier::plain;
+}
+
+Graph variables_first(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const bool variables : {true, false})
+    for (const GraphNode& node : graph.forward_part())
+      if (node.is_variable() == variables) rewriter.copy(node);
+  rewriter.end_of_forward();
+  for (const GraphNode& node : graph.backward_part()) rewriter.copy(node);
+  return rewriter.finish();
 }
 
 void fuse(Graph& graph, bool frugal) {

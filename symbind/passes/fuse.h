@@ -98,6 +98,12 @@ NodePtr fused_node(const Node& named, P params) {
 // those of the graph before the replacement.
 bool has_fused_kernel(const Graph& graph, Context context, const Replacement& replacement);
 
+// Does the device have a kernel that converts many arrays (ops/convert_arrays.h)?
+bool converts_arrays(Context context);
+
+// The same graph with all variables of the network before the first operator.
+Graph variables_first(const Graph& graph);
+
 // The parameters of a node if it is of the operator P, else null.
 template <class P>
 const P* params_if(const GraphNode& node) {

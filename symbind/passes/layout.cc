@@ -1,10 +1,17 @@
 // Propagates preferred layouts: an implementation that prefers one gets it, elementwise operators follow their inputs,
 // and a reorder is inserted wherever a tensor is needed in another layout. Each tensor is reordered at most once per
 // layout.
+//
+// An implementation that reorders plain weights itself does so in every run of every operator that reads them. On
+// devices that convert all parameters in one operator, the weights are therefore offered to it in channels-last order:
+// if it follows the offer, one reorder serves forward and backward, the weight's gradient has the same order, and
+// merge_reorders makes these reorders part of the conversions.
 #include <algorithm>
 #include <map>
 
+#include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/system.h"
+#include "symbind/passes/fuse.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
@@ -14,7 +21,12 @@ namespace {
 
 class LayoutFlow {
  public:
-  explicit LayoutFlow(Graph& graph) : old_(graph), rewriter_(graph) {}
+  LayoutFlow(Graph& graph, bool offer_parameters)
+      : old_(graph),
+        rewriter_(graph),
+        readers_(graph),
+        updated_(updated_tensors(graph)),
+        offer_parameters_(offer_parameters) {}
 
   Graph run() {
     rewriter_.for_each_node([&](const GraphNode& node) { visit(node); }, [&] { make_outputs_plain(); });
@@ -79,6 +91,43 @@ class LayoutFlow {
     return layout;
   }
 
+  // A tensor that a conversion of all parameters reorders: a parameter, or its value in another type.
+  bool is_parameter(TensorId id) const {
+    const Tensor& now = old_.tensor(id);
+    if (!is_floating(now.dtype) || !has_channels(now.shape) ||
+        same_order(now.shape, Layout::plain, Layout::channels_last))
+      return false;
+    const GraphNode& producer = old_.producer(id);
+    if (producer.is_variable()) return !updated_[id];
+    return params_if<ConvertArrays>(producer) && !old_.is_backward(producer.id);
+  }
+
+  // A tensor that a conversion of all gradients reorders: a gradient, or its value in another type.
+  bool is_gradient(TensorId id) const {
+    const NodeId reader = readers_.last(id);
+    return readers_.count(id) == 1 && (reader == NodeId::none || params_if<ConvertArrays>(old_.node(reader)));
+  }
+
+  // What the implementation prefers if its plain parameters are channels-last; none: it does not follow, or its results
+  // would have to be reordered separately.
+  std::optional<PreferredLayouts> preferred_if_offered(const GraphNode& node, std::vector<Layout> layouts,
+                                                       const PreferredLayouts& preferred) const {
+    if (!offer_parameters_ || !converts_arrays(node.context)) return std::nullopt;
+    bool any = false;
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      if (preferred.inputs[i] != Layout::plain || !is_parameter(node.inputs[i])) continue;
+      layouts[i] = Layout::channels_last;
+      any = true;
+    }
+    if (!any) return std::nullopt;
+    std::optional<PreferredLayouts> offered = preferred_layouts(old_, node, layouts);
+    if (!offered || offered->inputs == preferred.inputs) return std::nullopt;
+    for (size_t i = 0; i < offered->outputs.size(); ++i)
+      if (offered->outputs[i] != preferred.outputs[i] && !is_gradient(node.first_output + static_cast<int>(i)))
+        return std::nullopt;
+    return offered;
+  }
+
   void visit(const GraphNode& node) {
     if (node.is_variable()) {
       rewriter_.copy(node);
@@ -87,7 +136,9 @@ class LayoutFlow {
     std::vector<Layout> layouts;
     for (const TensorId input : node.inputs) layouts.push_back(tensor(rewriter_.now(input)).layout);
     std::optional<PreferredLayouts> preferred = preferred_layouts(old_, node, layouts);
-    if (!preferred) {
+    if (preferred) {
+      if (auto offered = preferred_if_offered(node, std::move(layouts), *preferred)) preferred = std::move(offered);
+    } else {
       if (const std::optional<Layout> layout = followed(node))
         preferred = PreferredLayouts{std::vector(node.inputs.size(), *layout),
                                      std::vector(static_cast<size_t>(node.outputs), *layout)};
@@ -107,6 +158,9 @@ class LayoutFlow {
 
   const Graph& old_;
   Rewriter rewriter_;
+  const Readers readers_;
+  const PerTensor<bool> updated_;
+  const bool offer_parameters_;
   std::map<std::pair<TensorId, Layout>, TensorId> reordered_;  // an operator's output, in another layout
   std::map<TensorId, TensorId> origins_;                       // reordered tensor → the operator's output
   std::vector<TensorId> outputs_;
@@ -114,11 +168,12 @@ class LayoutFlow {
 
 }  // namespace
 
-void layout(Graph& graph) {
+void layout(Graph& graph, bool offer_parameters) {
   bool anyone = false;
   for (const GraphNode& node : graph.nodes)
     anyone |= !node.is_variable() && preferred_layouts(graph, node, {}).has_value();
-  if (anyone) graph = LayoutFlow(graph).run();
+  // In inference kernels cache what they derive from weights.
+  if (anyone) graph = LayoutFlow(graph, offer_parameters && (graph.is_train || graph.has_backward())).run();
 }
 
 }  // namespace symbind

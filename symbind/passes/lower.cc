@@ -9,6 +9,7 @@
 //   fuse              several operators become one
 //   select            the first implementation of the device that accepts the node
 //   layout            preferred layouts, with reorders between them
+//   merge_reorders    the reorders of all parameters, and of all gradients, become one operator each
 //   build_kernels     shapes, layouts and library primitives are resolved
 //   plan_memory       lifetimes become offsets in one arena per context
 //
@@ -45,11 +46,17 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
 Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal = false) {
   const CompileOptions& options = request.options;
   place(graph, request.context, request.group2ctx);
-  if (options.fuse && !request.monitored) drop_identities(graph);
+  const bool fuses = options.fuse && !request.monitored;
+  if (fuses) drop_identities(graph);
   separate_outputs(graph);
-  if (options.fuse && !request.monitored) fuse(graph, frugal);
+  if (fuses) fuse(graph, frugal);
   select(graph);
-  if (options.layout && !request.monitored) layout(graph);
+  if (options.layout && !request.monitored) {
+    // Reordered weights stay allocated from forward to backward.
+    const bool offer_parameters = fuses && !frugal;
+    layout(graph, offer_parameters);
+    if (offer_parameters) merge_reorders(graph);
+  }
   request.build_kernels(graph);
 
   std::vector<TensorId> outside = outside_tensors(graph);

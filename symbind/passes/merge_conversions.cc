@@ -45,17 +45,6 @@ void merge(const Graph& graph, const Groups& groups, bool at_first, Replacements
   }
 }
 
-// The same graph with all variables of the network before the first operator.
-Graph variables_first(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const bool variables : {true, false})
-    for (const GraphNode& node : graph.forward_part())
-      if (node.is_variable() == variables) rewriter.copy(node);
-  rewriter.end_of_forward();
-  for (const GraphNode& node : graph.backward_part()) rewriter.copy(node);
-  return rewriter.finish();
-}
-
 Groups parameter_casts(const Graph& graph) {
   const PerTensor<bool> updated = updated_tensors(graph);
   Groups groups;

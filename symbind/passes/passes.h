@@ -25,6 +25,8 @@ void fuse(Graph& graph, bool frugal = false);
 // select: the first implementation that accepts each node. At explain level 2 choices and refusals are written to the
 // log.
 void select(Graph& graph);
+// The same for one node.
+void select(Graph& graph, GraphNode& node);
 
 // The value of SYMBIND_EXPLAIN, read once: 0 nothing, 1 a table of every plan that is compiled, 2 also which
 // implementation each node got and why others refused.
@@ -35,8 +37,13 @@ struct PreferredLayouts;
 std::optional<PreferredLayouts> preferred_layouts(const Graph& graph, const GraphNode& node,
                                                   std::span<const Layout> inputs);
 
-// layout: propagates preferred layouts through the operators that accept them, with reorders at the boundaries.
-void layout(Graph& graph);
+// layout: propagates preferred layouts through the operators that accept them, with reorders at the boundaries. Offer
+// parameters: implementations may get weights reordered, which merge_reorders then merges.
+void layout(Graph& graph, bool offer_parameters = false);
+
+// merge_reorders: the reorders of parameters become one operator with their conversions to another type, and so do
+// those of gradients, on devices with a kernel for many arrays.
+void merge_reorders(Graph& graph);
 
 // Every network output and gradient is a separate tensor, computed by an operator: inserts copies where one is a
 // variable, or the same tensor is requested twice.

@@ -39,20 +39,22 @@ int explain_level() {
 }
 
 void select(Graph& graph) {
+  for (GraphNode& node : graph.nodes)
+    if (!node.is_variable()) select(graph, node);
+}
+
+void select(Graph& graph, GraphNode& node) {
   const bool explaining = explain_level() >= 2;
-  for (GraphNode& node : graph.nodes) {
-    if (node.is_variable()) continue;
-    // A recomputed node already has the slot of the original.
-    if (node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
-      node.random_slot = graph.random_slots++;
-    const View tensors(graph, node);
-    const NodeView view = tensors.of(graph, node);
-    node.implementation = &choose(view, [&](const Implementation& refusing, const std::string& reason) {
-      if (explaining)
-        std::clog << view.where() << " on " << node.context << ": not " << refusing.name << ": " << reason << "\n";
-    });
-    if (explaining) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
-  }
+  // A recomputed node already has the slot of the original.
+  if (node.random_slot < 0 && node.op().is_random(node.source->params.get(), graph.is_train))
+    node.random_slot = graph.random_slots++;
+  const View tensors(graph, node);
+  const NodeView view = tensors.of(graph, node);
+  node.implementation = &choose(view, [&](const Implementation& refusing, const std::string& reason) {
+    if (explaining)
+      std::clog << view.where() << " on " << node.context << ": not " << refusing.name << ": " << reason << "\n";
+  });
+  if (explaining) std::clog << view.where() << " on " << node.context << ": " << node.implementation->name << "\n";
 }
 
 void build_kernels(Graph& graph) { build_kernels(graph, 0, graph.nodes.size()); }

@@ -120,6 +120,15 @@ TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
   }
 }
 
+// Weights too, as the layout pass offers them in training.
+TEST_F(CudaLayers, ConvolutionsWithChannelsLastWeightsAgreeWithTheCpu) {
+  for (const Convolved& c : convolutions) {
+    if (c.channels_last) continue;
+    for (const DeviceCase& tried : convolution_cases(c))
+      for (const DType dtype : float_types) EXPECT_NO_THROW(compare_channels_last(tried, dtype, {0, 1}, {0})) << tried;
+  }
+}
+
 // Few channels and a stride, as the first layer of a network: these can also run over cells of stride × stride
 // positions, which is the fastest form for the larger of them, and their weight gradient in TF32 has its own kernel.
 const std::vector<Convolved> first_layers = {{{8, 3, 224, 224}, {7, 7}, 64, {2, 2}, {3, 3}},

@@ -69,6 +69,40 @@ std::vector<Case> conversion_cases() {
   return cases;
 }
 
+// Arrays that become channels-last or plain, and others beside them: whole matrices in one tile, matrices cut along
+// their rows, their columns and both, more of them than a launch takes.
+struct Reordered {
+  std::vector<Shape> shapes;
+  std::vector<size_t> last_before, last_after;  // the arrays that are channels-last
+};
+const std::vector<Reordered> reordered_arrays = {
+    {{{5, 3, 7, 7},
+      {6, 70, 5, 3},
+      {70001},
+      {33, 64, 3, 3},
+      {2, 513, 9},
+      {2, 3, 50, 101},
+      {2, 9, 2, 2, 7},
+      {4, 8, 1, 1}},
+     {1, 6},
+     {0, 3, 4, 5, 7}},
+    {{{3, 512, 3, 3}, {2, 130, 13, 11}, {1, 1000, 70}, {700, 2, 2}, {2, 5, 5001}, {3, 4, 4}}, {0, 1, 2, 3, 4, 5}, {}},
+    {{{3, 512, 3, 3}, {2, 130, 13, 11}, {1, 1000, 70}, {700, 2, 2}, {2, 5, 5001}, {3, 4, 4}}, {5}, {0, 1, 2, 3, 4, 5}},
+    {std::vector<Shape>(170, Shape{3, 5, 3}), {}, {0, 1, 79, 80, 81, 160, 169}},
+};
+
+void compare_reordered(const Reordered& arrays, const char* dtype, bool scaled, DType from) {
+  Case tried{
+      "_convert_arrays", arrays.shapes, {{"num_arrays", std::to_string(arrays.shapes.size())}, {"dtype", dtype}}};
+  if (scaled) {
+    tried.attributes["scaled"] = "True";
+    tried.inputs.push_back({1});
+    tried.input_types.assign(arrays.shapes.size(), DType::none);
+    tried.input_types.push_back(DType::float32);
+  }
+  compare_channels_last(tried, from, arrays.last_before, arrays.last_after);
+}
+
 std::vector<Case> scalar_cases() {
   std::vector<Case> cases;
   for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar",
@@ -365,6 +399,13 @@ using CudaOps = GpuTest;
 
 TEST_F(CudaOps, ElementwiseFunctionsAgreeWithTheCpu) { compare_devices(elementwise_cases()); }
 TEST_F(CudaOps, ConversionsOfManyArraysAgreeWithTheCpu) { compare_devices(conversion_cases()); }
+
+TEST_F(CudaOps, ConversionsThatReorderManyArraysAgreeWithTheCpu) {
+  for (const Reordered& arrays : reordered_arrays)
+    for (const char* dtype : {"float32", "float64", "float16", "bfloat16"})
+      for (const bool scaled : {false, true})
+        for (const DType from : float_types) EXPECT_NO_THROW(compare_reordered(arrays, dtype, scaled, from));
+}
 TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_devices(scalar_cases()); }
 TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_devices(broadcast_cases()); }
 TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_devices(reduce_cases()); }

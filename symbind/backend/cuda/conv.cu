@@ -1,7 +1,8 @@
 // Convolution by cuDNN, or by the direct kernels if cuDNN has no engine. If the channels fill whole vectors,
 // channels-last activations are preferred, as tensor cores read them; the weights, which users see with channels
-// second, are then reordered first, and their gradient is reordered back. BatchNorms fused into a convolution are
-// folded into its weight and bias; other operations are a part of the library's kernel, or a pass over the result.
+// second, are then reordered first, and their gradient is reordered back, unless the operator that converts all
+// parameters does both. BatchNorms fused into a convolution are folded into its weight and bias; other operations are a
+// part of the library's kernel, or a pass over the result.
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
@@ -127,7 +128,7 @@ NodeArrays arrays_of(const NodeView& node) {
   if constexpr (pass_of<P> == ConvolutionPass::data_grad)
     return {node.outputs[0], node.inputs[1], node.inputs[0]};
   else if constexpr (pass_of<P> == ConvolutionPass::weight_grad)
-    return {node.inputs[1], node.inputs[2], node.inputs[0]};
+    return {node.inputs[1], node.outputs[0], node.inputs[0]};
   else
     return {node.inputs[0], node.inputs[1], node.outputs[0]};
 }
@@ -173,8 +174,8 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.dtype = arrays.output.dtype;
   problem.epilogue = epilogue_of(p);
   const bool channels_last = is_channels_last(p.layout);
-  problem.channels_last =
-      channels_last || is_stored_channels_last(arrays.data) || is_stored_channels_last(arrays.output);
+  problem.channels_last = channels_last || is_stored_channels_last(arrays.data) ||
+                          is_stored_channels_last(arrays.weight) || is_stored_channels_last(arrays.output);
   require(channels_last || !problem.channels_last || (!is_stored_plain(arrays.data) && !is_stored_plain(arrays.output)),
           node.where(), " has data and output in different layouts");
   const std::string tune = p.cudnn_tune.value_or(usual_tuning());
@@ -184,20 +185,25 @@ ConvolutionProblem problem_of(const NodeView& node) {
   return problem;
 }
 
+// Is another weight computed from the given one, rather than only reordered?
+bool derives_weight(const ConvolutionFused& p, const Tensor& weight, DType dtype) {
+  return p.has_norms() || weight.dtype != dtype;
+}
+
 // ---- The kernel -----------------------------------------------------------------------------------------------------
 
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const NodeView& node, const ConvolutionFused& p, const ConvolutionProblem& problem,
-                    DType weight_type)
+                    const Tensor& weight)
       : device_(CudaDevice::of(node.context)),
         where_(node.where()),
         params_(p),
         at_(inputs_of(p)),
         problem_(problem),
-        weight_last_(is_channels_last(p.layout)),
-        weight_type_(weight_type),
-        derives_weight_(p.has_norms() || weight_type != problem.dtype) {
+        weight_last_(is_channels_last(p.layout) || is_stored_channels_last(weight)),
+        weight_type_(weight.dtype),
+        derives_weight_(derives_weight(p, weight, problem.dtype)) {
     std::string reason;
     if (problem.dtype != DType::float64) plan_ = find_convolution(device_, problem, &reason);
     const ConvolutionSize& size = problem.size;
@@ -336,9 +342,9 @@ class ConvolutionKernel final : public Kernel {
   const ConvolutionFused params_;
   const ConvolutionFusedInputs at_;
   const ConvolutionProblem problem_;
-  const bool weight_last_;
-  const DType weight_type_;                // of the given weight
-  const bool derives_weight_;              // another one is computed from it, not only reordered
+  const bool weight_last_;   // the given weight, or the requested gradient
+  const DType weight_type_;  // of the given weight
+  const bool derives_weight_;
   std::shared_ptr<ConvolutionPlan> plan_;  // none: the direct kernels
   bool reorders_weight_ = false;
   Matrices weight_matrices_;
@@ -351,7 +357,7 @@ class ConvolutionKernel final : public Kernel {
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   return std::make_unique<ConvolutionKernel>(node, ConvolutionFused{node.as<P>()}, problem_of<P>(node),
-                                             arrays_of<P>(node).weight.dtype);
+                                             arrays_of<P>(node).weight);
 }
 
 // Weight and bias may be float32 where the data has 16 bits. Norms are folded in float32.
@@ -411,10 +417,15 @@ std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
   PreferredLayouts preferred{std::vector(node.inputs.size(), Layout::plain),
                              std::vector(node.outputs.size(), Layout::plain)};
   preferred.inputs[0] = preferred_layout(node.inputs[0]);
-  if constexpr (pass_of<P> == ConvolutionPass::weight_grad)
+  // A weight that is channels-last stays so, and so does its gradient.
+  if constexpr (pass_of<P> == ConvolutionPass::weight_grad) {
     preferred.inputs[1] = preferred_layout(node.inputs[1]);
-  else
+    preferred.inputs[2] = preferred.outputs[0] = node.inputs[2].layout;
+  } else {
     preferred.outputs[0] = preferred_layout(node.outputs[0]);
+    if (!derives_weight(ConvolutionFused{p}, arrays.weight, arrays.output.dtype))
+      preferred.inputs[1] = node.inputs[1].layout;
+  }
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (const int sum = inputs_of(p).sum; sum >= 0) preferred.inputs[static_cast<size_t>(sum)] = preferred.outputs[0];
   return preferred;
