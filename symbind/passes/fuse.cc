@@ -154,8 +154,9 @@ void fuse(Graph& graph, bool frugal) {
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
+  if (!frugal) merge_products(graph);  // the rows of all steps stay allocated until they are concatenated
   transpose_weights(graph);
-  if (!frugal) fuse_products(graph);  // the rows of all steps stay allocated until they are concatenated
+  if (!frugal) fuse_products(graph);
   merge_conversions(graph);
   fuse_cells(graph);
   fuse_pointwise(graph);

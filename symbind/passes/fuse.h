@@ -21,6 +21,8 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
+// Products of independent steps with a shared weight become one product.
+void merge_products(Graph& graph);
 // Transposes a weight that many products read, once for all of them.
 void transpose_weights(Graph& graph);
 // The sum of the products that make up a shared weight's gradient becomes one product.
