@@ -148,17 +148,17 @@ PerNode<bool> fusible_nodes(const Graph& graph) {
   return fusible;
 }
 
-void fuse(Graph& graph, bool frugal) {
+void fuse(Graph& graph, Frugality frugality) {
   fold_batch_norm(graph);
   round_weights_once(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
-  if (!frugal) merge_products(graph);  // the rows of all steps stay allocated until they are concatenated
+  if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
-  if (!frugal) fuse_products(graph);
+  if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated
   merge_conversions(graph);
-  fuse_cells(graph);
+  if (frugality < Frugality::moderate) fuse_cells(graph);
   fuse_pointwise(graph);
 }
 

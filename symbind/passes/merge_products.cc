@@ -20,8 +20,9 @@ namespace symbind {
 namespace {
 
 constexpr size_t least_products = 4;
-// Larger products gain nothing, and all rows of a merged product stay allocated until the last is read.
+// Of a merged product. Larger ones gain nothing, and all rows stay allocated until the last is read.
 constexpr int64_t most_rows = 512;
+constexpr size_t most_bytes = size_t{1} << 20;
 
 class ProductMerging {
  public:
@@ -125,7 +126,9 @@ class ProductMerging {
     else
       std::ranges::stable_sort(products, std::ranges::less(), data_of);
     const auto count = static_cast<int64_t>(products.size()), rows = graph_.tensor(data_of(products[0])).shape[0];
-    const int64_t chunks = (count * rows + most_rows - 1) / most_rows;
+    const size_t bytes = graph_.tensor(graph_.node(products[0]).first_output).bytes() * products.size();
+    const int64_t chunks = std::max((count * rows + most_rows - 1) / most_rows,
+                                    static_cast<int64_t>((bytes + most_bytes - 1) / most_bytes));
     for (int64_t i = 0; i < chunks; ++i) {
       const auto begin = products.begin() + count * i / chunks, end = products.begin() + count * (i + 1) / chunks;
       if (end - begin < 2) continue;

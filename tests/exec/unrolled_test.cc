@@ -70,12 +70,12 @@ TEST(Unrolled, GivesAMonitorTheNamesOfThePlainestPlan) {
   EXPECT_FALSE(seen[0].empty());
 }
 
-// A budget below what merged products need is met as far as possible, with the same numbers.
+// A budget a little below what merged products need is met without them.
 TEST(Unrolled, MeetsAMemoryBudget) {
-  const testing::Network network = testing::unrolled({.steps = 12, .batch = 16, .inputs = 64, .hidden = 64});
+  const testing::Network network = testing::unrolled({.steps = 20, .batch = 32, .inputs = 64, .hidden = 64});
   auto usual = testing::bind_with_values(network);
   const std::vector<NDArray> expected = results(*usual);
-  const auto budget = static_cast<size_t>(0.9 * static_cast<double>(usual->memory().arena));
+  const auto budget = static_cast<size_t>(0.95 * static_cast<double>(usual->memory().arena));
   auto frugal = testing::bind_with_values(network, cpu(), {.options = {.memory_budget = budget}});
   expect_same(network, results(*frugal), expected);
   EXPECT_LE(frugal->memory().arena, budget);

@@ -16,17 +16,17 @@ namespace {
 using testing::count_op;
 using testing::var;
 
-Graph fused(const Symbol& symbol, const NamedShapes& shapes, bool train, bool frugal = false) {
+Graph fused(const Symbol& symbol, const NamedShapes& shapes, bool train, Frugality frugality = Frugality::none) {
   Graph graph = train ? testing::training_graph(symbol, shapes).graph : testing::inference_graph(symbol, shapes);
   place(graph, cpu(), {});
   separate_outputs(graph);
-  fuse(graph, frugal);
+  fuse(graph, frugality);
   testing::expect_consistent(graph);
   return graph;
 }
-Graph fused(const testing::Unrolled& what, bool train, bool frugal = false) {
+Graph fused(const testing::Unrolled& what, bool train, Frugality frugality = Frugality::none) {
   const testing::Network network = testing::unrolled(what);
-  return fused(network.symbol, network.inputs, train, frugal);
+  return fused(network.symbol, network.inputs, train, frugality);
 }
 
 const PointwiseCell* only_cell(const Graph& graph) {
@@ -113,8 +113,18 @@ TEST(MergeProducts, ManyRowsAreSeveralProducts) {
   EXPECT_EQ(count_op(fused(testing::Unrolled{.layers = 1, .steps = 10, .batch = 300}, false), "FullyConnected"), 20);
 }
 
+TEST(MergeProducts, AMergedProductHasAMegabyteAtMost) {
+  const Graph graph = fused(testing::Unrolled{.layers = 1, .steps = 12, .batch = 32, .hidden = 512}, false);
+  EXPECT_EQ(count_op(graph, "FullyConnected"), 3) << "256 KiB for each step";
+}
+
 TEST(MergeProducts, AFrugalPlanHasNone) {
-  EXPECT_EQ(count_op(fused(testing::Unrolled{.layers = 1, .steps = 6}, false, true), "FullyConnected"), 0);
+  for (const Frugality frugality : {Frugality::moderate, Frugality::full}) {
+    const Graph graph = fused(testing::Unrolled{.layers = 1, .steps = 6}, false, frugality);
+    EXPECT_EQ(count_op(graph, "FullyConnected"), 0);
+    EXPECT_EQ(count_op(graph, "_FullyConnected_Transposed"), 2 * 6);
+    EXPECT_EQ(count_op(graph, "_pointwise_cell"), 0);
+  }
 }
 
 TEST(MergeProducts, StepsOfAnArrayAreNotConcatenated) {
