@@ -25,8 +25,12 @@ std::string shortened(const std::string& text, size_t width) {
 
 // For a fused program its instructions, which say more than the operator's name.
 std::string operator_text(const Node& node) {
-  if (node.op != &op_of<Pointwise>()) return node.op->name;
-  return shortened(static_cast<const Pointwise*>(node.params.get())->program, 40);
+  constexpr size_t width = 40;
+  if (node.op == &op_of<Pointwise>())
+    return shortened(static_cast<const Pointwise*>(node.params.get())->program, width);
+  if (node.op == &op_of<PointwiseCell>())
+    return shortened(static_cast<const PointwiseCell*>(node.params.get())->program, width);
+  return node.op->name;
 }
 
 // ---- Columns --------------------------------------------------------------------------------------------------------

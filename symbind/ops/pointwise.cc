@@ -23,6 +23,32 @@ OpDef define(Op<Pointwise> op) {
       .elementwise();
 }
 
+OpDef define(Op<PointwiseCell> op) {
+  return op
+      .doc(
+          "Several elementwise operators with several results as one. Executors make it; it cannot be written by hand.")
+      .param(&PointwiseCell::num_args, "num_args",
+             "number of input arrays; counted from the inputs when it is left out", at_least(1))
+      .param(&PointwiseCell::num_outputs, "num_outputs", "number of results", at_least(1))
+      .param(&PointwiseCell::columns, "columns", "number of columns of the matrices", at_least(1))
+      .param(&PointwiseCell::program, "program", "the operators, in the order they run")
+      .variadic(&PointwiseCell::num_args, "num_args")
+      .check([](PointwiseCell& p) {
+        require(!p.instructions.empty(),
+                "executors make _pointwise_cell from other operators: it cannot be written by hand");
+      })
+      .inputs(&PointwiseCell::num_args, numbered("arg"))
+      .outputs(&PointwiseCell::num_outputs, numbered("output"))
+      .infer_shape([](const PointwiseCell& p, Shapes& s) {
+        for (const PointwiseCell::Window& window : p.reads) {
+          const Shape& matrix = s.input(static_cast<size_t>(window.array));
+          if (!matrix.known()) continue;
+          for (const PointwiseCell::Result& result : p.results)
+            s.output(static_cast<size_t>(result.window.array)).meet({matrix[0], result.window.stride});
+        }
+      });
+}
+
 std::string_view without(std::string_view text, std::string_view prefix, std::string_view suffix) {
   if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
   if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
@@ -65,6 +91,9 @@ std::string program_text(const std::vector<PointwiseInstruction>& instructions) 
   return text;
 }
 
-void register_pointwise(OpRegistry& registry) { add_internal<Pointwise>(registry, "_pointwise", define); }
+void register_pointwise(OpRegistry& registry) {
+  add_internal<Pointwise>(registry, "_pointwise", define);
+  add_internal<PointwiseCell>(registry, "_pointwise_cell", define);
+}
 
 }  // namespace symbind

@@ -7,6 +7,8 @@
 
 #include "symbind/core/error.h"
 #include "symbind/ops/convert_arrays.h"
+#include "symbind/ops/elementwise.h"
+#include "symbind/ops/pointwise.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
@@ -112,15 +114,66 @@ Graph variables_first(const Graph& graph) {
   return rewriter.finish();
 }
 
-void fuse(Graph& graph, bool frugal) {
+namespace {
+
+// Queries the device's first implementation of programs with a program of this node alone.
+bool is_instruction(const Graph& graph, const GraphNode& node) {
+  Pointwise program{.num_args = static_cast<int64_t>(node.inputs.size()), .program = ""};
+  std::vector<int> operands;
+  for (size_t k = 0; k < node.inputs.size(); ++k) operands.push_back(static_cast<int>(k));
+  append_instructions(*node.source->op, node.source->params, operands, static_cast<int>(operands.size()),
+                      program.instructions);
+  const std::vector<Tensor> tensors(node.inputs.size() + 1, graph.tensor(node.first_output));
+  const std::span<const Tensor> all(tensors);
+  const OpDef& op = op_of<Pointwise>();
+  return Target::get(node.context)
+      .implementations(op)
+      .front()
+      .refuse({.op = op,
+               .params = &program,
+               .name = node.source->name,
+               .inputs = all.first(node.inputs.size()),
+               .outputs = all.last(1),
+               .is_train = graph.is_train,
+               .context = node.context})
+      .empty();
+}
+
+bool is_fusible(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {
+  if (node.is_variable() || node.outputs != 1 || node.inputs.empty() || instructions_of(node) == 0) return false;
+  const OpDef& op = node.op();
+  if (op.view || op.keeps_state || !op.shape_only.empty() || op.is_random(node.source->params.get(), graph.is_train))
+    return false;
+  const Tensor& output = graph.tensor(node.first_output);
+  for (const TensorId input : node.inputs) {
+    const Tensor& tensor = graph.tensor(input);
+    if (updated[input] || !(tensor.shape == output.shape) || tensor.dtype != output.dtype) return false;
+  }
+  return is_instruction(graph, node);
+}
+
+}  // namespace
+
+size_t instructions_of(const GraphNode& node) { return node.source->op == &op_of<AddN>() ? node.inputs.size() - 1 : 1; }
+
+PerNode<bool> fusible_nodes(const Graph& graph) {
+  const PerTensor<bool> updated = updated_tensors(graph);
+  PerNode<bool> fusible;
+  for (const GraphNode& node : graph.nodes) fusible.push_back(is_fusible(graph, node, updated));
+  return fusible;
+}
+
+void fuse(Graph& graph, Frugality frugality) {
   fold_batch_norm(graph);
   round_weights_once(graph);
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
+  if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
-  if (!frugal) fuse_products(graph);  // the rows of all steps stay allocated until they are concatenated
+  if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated
   merge_conversions(graph);
+  if (frugality < Frugality::moderate) fuse_cells(graph);
   fuse_pointwise(graph);
 }
 

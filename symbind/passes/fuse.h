@@ -21,10 +21,15 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
+// Products of independent steps with a shared weight become one product.
+void merge_products(Graph& graph);
 // Transposes a weight that many products read, once for all of them.
 void transpose_weights(Graph& graph);
 // The sum of the products that make up a shared weight's gradient becomes one product.
 void fuse_products(Graph& graph);
+// The elementwise operators of a recurrent cell become one program with several results (ops/pointwise.h), which reads
+// and writes the gates where they are: side by side in one array.
+void fuse_cells(Graph& graph);
 // Chains and small trees of elementwise operators become one program each (ops/pointwise.h), where the device can run
 // every one of their operators as an instruction.
 void fuse_pointwise(Graph& graph);
@@ -93,6 +98,12 @@ NodePtr fused_node(const Node& named, P params) {
   node->params = std::make_shared<P>(std::move(params));
   return node;
 }
+
+// For each node: can it be an instruction of a program? The device must have a function for it, and it must only read
+// corresponding elements of arrays that no node updates. (Reads of an updated array must stay in order.)
+PerNode<bool> fusible_nodes(const Graph& graph);
+// How many instructions that takes.
+size_t instructions_of(const GraphNode& node);
 
 // Does the device have a kernel for this fused operator, rather than only the network that it replaces? The tensors are
 // those of the graph before the replacement.

@@ -20,17 +20,16 @@ namespace {
 // Limits for a device's caches and registers: input streams, and intermediate values.
 constexpr size_t max_inputs = 8, max_instructions = 32;
 
-size_t instructions_of(const GraphNode& node) { return node.source->op == &op_of<AddN>() ? node.inputs.size() - 1 : 1; }
-
 class PointwiseFusion {
  public:
   explicit PointwiseFusion(const Graph& graph)
-      : graph_(graph), readers_(graph.tensors.size(), 0), group_(graph.nodes.size(), NodeId::none) {
-    const PerTensor<bool> updated = updated_tensors(graph);
+      : graph_(graph),
+        readers_(graph.tensors.size(), 0),
+        fusible_(fusible_nodes(graph)),
+        group_(graph.nodes.size(), NodeId::none) {
     for (const GraphNode& node : graph.nodes)
       for (const TensorId input : node.inputs) ++readers_[input];
     for (const TensorId output : graph.outputs) ++readers_[output];
-    for (const GraphNode& node : graph.nodes) fusible_.push_back(is_fusible(node, updated));
   }
 
   Graph run() {
@@ -49,44 +48,6 @@ class PointwiseFusion {
   }
 
  private:
-  // Can the device run it as an instruction, and does it only read corresponding elements of arrays that no node
-  // updates? (Reads of an updated array must stay in order.)
-  bool is_fusible(const GraphNode& node, const PerTensor<bool>& updated) const {
-    if (node.is_variable() || node.outputs != 1 || node.inputs.empty() || instructions_of(node) == 0) return false;
-    const OpDef& op = node.op();
-    if (op.view || op.keeps_state || !op.shape_only.empty() || op.is_random(node.source->params.get(), graph_.is_train))
-      return false;
-    const Tensor& output = graph_.tensor(node.first_output);
-    for (const TensorId input : node.inputs) {
-      const Tensor& tensor = graph_.tensor(input);
-      if (updated[input] || !(tensor.shape == output.shape) || tensor.dtype != output.dtype) return false;
-    }
-    return accepts(node);
-  }
-
-  // Queries the device's first implementation of programs with a program of this node alone.
-  bool accepts(const GraphNode& node) const {
-    Pointwise program{.num_args = static_cast<int64_t>(node.inputs.size()), .program = ""};
-    std::vector<int> operands;
-    for (size_t k = 0; k < node.inputs.size(); ++k) operands.push_back(static_cast<int>(k));
-    append_instructions(*node.source->op, node.source->params, operands, static_cast<int>(operands.size()),
-                        program.instructions);
-    const std::vector<Tensor> tensors(node.inputs.size() + 1, graph_.tensor(node.first_output));
-    const std::span<const Tensor> all(tensors);
-    const OpDef& op = op_of<Pointwise>();
-    return Target::get(node.context)
-        .implementations(op)
-        .front()
-        .refuse({.op = op,
-                 .params = &program,
-                 .name = node.source->name,
-                 .inputs = all.first(node.inputs.size()),
-                 .outputs = all.last(1),
-                 .is_train = graph_.is_train,
-                 .context = node.context})
-        .empty();
-  }
-
   bool alike(const GraphNode& one, const GraphNode& other) const {
     const Tensor &x = graph_.tensor(one.first_output), &y = graph_.tensor(other.first_output);
     return one.context == other.context && x.dtype == y.dtype && x.shape == y.shape &&
@@ -153,7 +114,7 @@ class PointwiseFusion {
 
   const Graph& graph_;
   PerTensor<int> readers_;  // number of readers; being an output counts as one
-  PerNode<bool> fusible_;
+  const PerNode<bool> fusible_;
   PerNode<NodeId> group_;  // the last node of its group
 };
 

@@ -1,14 +1,18 @@
 // The gradient of a weight that many steps share is a sum of products aᵀ·b, each as large as the weight and over at
 // most a batch of rows. With the rows of all steps concatenated it is one product: partial results are neither stored
-// nor summed.
+// nor summed. The gradient of a shared bias, a sum of sums over the same rows, becomes one sum.
+#include <algorithm>
 #include <map>
 #include <ranges>
+#include <set>
 #include <vector>
 
 #include "symbind/ops/concat.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/elementwise.h"
+#include "symbind/ops/reduce.h"
 #include "symbind/passes/fuse.h"
+#include "symbind/passes/joined_rows.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
 
@@ -18,24 +22,25 @@ namespace {
 class ProductFusion {
  public:
   explicit ProductFusion(const Graph& graph)
-      : graph_(graph), readers_(graph), rewriter_(graph), absorbed_(graph.nodes.size(), false) {}
+      : graph_(graph), readers_(graph), rewriter_(graph), joined_(graph, rewriter_), absorbed_(graph.nodes.size()) {}
 
   Graph run() {
-    std::map<NodeId, Sum> sums;                           // by their last node
+    std::map<NodeId, Total> totals;                       // by their last node
     PerNode<bool> looked_at(graph_.nodes.size(), false);  // part of a larger sum
     for (const GraphNode& node : std::views::reverse(graph_.nodes)) {
       if (looked_at[node.id] || !is_sum(node)) continue;
-      Sum sum = terms_of(node);
-      for (const NodeId inside : sum.inside) looked_at[inside] = true;
-      if (sum.products.size() < 2) continue;
-      for (const NodeId inside : sum.inside) absorbed_[inside] = true;
-      sums.emplace(node.id, std::move(sum));
+      Total total = terms_of(node);
+      for (const NodeId inside : total.inside) looked_at[inside] = true;
+      if (total.products.size() >= 2) totals.emplace(node.id, std::move(total));
     }
+    remove_lone_sums(totals);
+    for (const auto& [last, total] : totals)
+      for (const NodeId inside : total.inside) absorbed_[inside] = true;
     rewriter_.for_each_node([&](const GraphNode& node) {
       if (absorbed_[node.id]) return;
-      const auto found = sums.find(node.id);
-      if (found == sums.end())
-        rewriter_.copy(node);
+      const auto found = totals.find(node.id);
+      if (found == totals.end())
+        copy(node);
       else
         write(node, found->second);
     });
@@ -43,11 +48,17 @@ class ProductFusion {
   }
 
  private:
-  struct Sum {
-    std::vector<NodeId> products;  // in the order they are added
+  struct Total {
+    bool of_rows = false;          // are the products sums over rows, not products of matrices?
+    std::vector<NodeId> products;  // in the order of their rows
     std::vector<TensorId> others;
     std::vector<NodeId> inside;  // are removed
   };
+
+  void copy(const GraphNode& node) {
+    rewriter_.copy(node);
+    joined_.note(node);
+  }
 
   const Shape& shape(TensorId tensor) const { return graph_.tensor(tensor).shape; }
 
@@ -62,9 +73,15 @@ class ProductFusion {
            runs_on_device(op_of<Concat>(), node.context);
   }
 
+  bool is_sum_over_rows(const GraphNode& node) const {
+    const auto* params = params_if<Sum>(node);
+    return params && params->axis == Tuple{0} && !params->keepdims && !params->exclude &&
+           shape(node.inputs[0]).rank() == 2;
+  }
+
   // The terms of a sum, including those of nested sums that only it reads.
-  Sum terms_of(const GraphNode& last) const {
-    Sum sum;
+  Total terms_of(const GraphNode& last) const {
+    Total total;
     std::vector<TensorId> open(last.inputs.rbegin(), last.inputs.rend());
     while (!open.empty()) {
       const TensorId tensor = open.back();
@@ -72,70 +89,74 @@ class ProductFusion {
       const GraphNode& maker = graph_.producer(tensor);
       const bool is_ours = readers_.count(tensor) == 1 && maker.context == last.context &&
                            graph_.is_backward(maker.id) == graph_.is_backward(last.id);
-      if (is_ours && is_product(maker)) {
-        sum.products.push_back(maker.id);
-        sum.inside.push_back(maker.id);
+      const bool of_rows = is_ours && is_sum_over_rows(maker);
+      if (is_ours && (of_rows || is_product(maker)) && (total.products.empty() || total.of_rows == of_rows)) {
+        total.of_rows = of_rows;
+        total.products.push_back(maker.id);
+        total.inside.push_back(maker.id);
       } else if (is_ours && is_sum(maker)) {
-        sum.inside.push_back(maker.id);
+        total.inside.push_back(maker.id);
         open.insert(open.end(), maker.inputs.rbegin(), maker.inputs.rend());
       } else {
-        sum.others.push_back(tensor);
+        total.others.push_back(tensor);
       }
     }
-    return sum;
+    // Backward visits the steps from the last to the first: from the first to the last, the rows have the order that
+    // forward may have concatenated them in.
+    std::ranges::stable_sort(total.products, std::ranges::greater(),
+                             [&](NodeId product) { return graph_.node(product).inputs[0]; });
+    return total;
   }
 
-  // A new node with one output, with the placement of `like`.
+  std::vector<TensorId> operands(const Total& total, size_t k) const {
+    std::vector<TensorId> tensors;
+    for (const NodeId product : total.products) tensors.push_back(graph_.node(product).inputs[k]);
+    return tensors;
+  }
+
+  // Sums over rows stay where no product needs the same rows concatenated.
+  void remove_lone_sums(std::map<NodeId, Total>& totals) const {
+    std::set<std::vector<TensorId>> concatenated;
+    for (const auto& [last, total] : totals)
+      if (!total.of_rows) concatenated.insert(operands(total, 0));
+    std::erase_if(totals, [&](const auto& entry) {
+      return entry.second.of_rows && !concatenated.contains(operands(entry.second, 0));
+    });
+  }
+
+  TensorId joined(const Total& total, size_t k, const GraphNode& like) {
+    return joined_.of(operands(total, k), like, like.source->name + (k == 0 ? "_left" : "_right"));
+  }
+
+  // One node instead of all products, which has this position and name.
   template <class P>
-  TensorId append(P params, const std::string& name, std::vector<TensorId> inputs, const GraphNode& like,
-                  const Shape& made) {
-    const NodePtr source = fused_node(*like.source, std::move(params));
-    source->name = name;
-    Graph& graph = rewriter_.graph();
-    GraphNode& appended = graph.append(source, std::move(inputs));
-    appended.context = like.context;
-    graph.tensor(appended.first_output) = {made, graph_.tensor(like.first_output).dtype, Layout::plain};
-    return appended.first_output;
-  }
-
-  // The rows of input `k` of all products, concatenated once for all sums.
-  TensorId joined(const Sum& sum, size_t k, const GraphNode& like) {
-    std::vector<TensorId> parts;
-    int64_t rows = 0;
-    for (const NodeId product : sum.products) {
-      parts.push_back(rewriter_.now(graph_.node(product).inputs[k]));
-      rows += shape(graph_.node(product).inputs[k])[0];
-    }
-    const auto [slot, is_new] = joined_.try_emplace(parts, TensorId::none);
-    if (is_new) {
-      const Concat concat{.num_args = static_cast<int64_t>(parts.size()), .dim = 0};
-      const Shape made{rows, shape(graph_.node(sum.products[0]).inputs[k])[1]};
-      slot->second = append(concat, join(like.source->name, k == 0 ? "_left" : "_right"), parts, like, made);
-    }
-    return slot->second;
-  }
-
-  void write(const GraphNode& last, const Sum& sum) {
-    const Dot dot{.transpose_a = true};
-    std::vector<TensorId> operands{joined(sum, 0, last), joined(sum, 1, last)};
-    if (sum.others.empty()) {
-      rewriter_.replace(last, fused_node(*last.source, dot), std::move(operands));
+  void write(const GraphNode& last, const Total& total, const P& product, std::vector<TensorId> inputs) {
+    if (total.others.empty()) {
+      rewriter_.replace(last, fused_node(*last.source, product), std::move(inputs));
       return;
     }
     std::vector<TensorId> terms;
-    for (const TensorId other : sum.others) terms.push_back(rewriter_.now(other));
-    terms.push_back(append(dot, last.source->name + "_product", std::move(operands), last, shape(last.first_output)));
+    for (const TensorId other : total.others) terms.push_back(rewriter_.now(other));
+    terms.push_back(
+        joined_.append(product, last.source->name + "_product", std::move(inputs), last, shape(last.first_output)));
     const NodePtr source = terms.size() == 2
                                ? fused_node(*last.source, Binary<"elemwise_add">{})
                                : fused_node(*last.source, AddN{.num_args = static_cast<int64_t>(terms.size())});
     rewriter_.replace(last, source, std::move(terms));
   }
 
+  void write(const GraphNode& last, const Total& total) {
+    if (total.of_rows)
+      write(last, total, Sum{.axis = Tuple{0}}, {joined(total, 0, last)});
+    else
+      write(last, total, Dot{.transpose_a = true}, {joined(total, 0, last), joined(total, 1, last)});
+  }
+
   const Graph& graph_;
   const Readers readers_;
   Rewriter rewriter_;
+  JoinedRows joined_;
   PerNode<bool> absorbed_;
-  std::map<std::vector<TensorId>, TensorId> joined_;
 };
 
 }  // namespace

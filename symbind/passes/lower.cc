@@ -43,17 +43,17 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
 }
 
 // From operators to kernels and addresses. Frugal: without optimizations that use more memory to save time.
-Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal = false) {
+Lowered lower_to_kernels(Graph graph, const LowerRequest& request, Frugality frugality = Frugality::none) {
   const CompileOptions& options = request.options;
   place(graph, request.context, request.group2ctx);
   const bool fuses = options.fuse && !request.monitored;
   if (fuses) drop_identities(graph);
   separate_outputs(graph);
-  if (fuses) fuse(graph, frugal);
+  if (fuses) fuse(graph, frugality);
   select(graph);
   if (options.layout && !request.monitored) {
     // Reordered weights stay allocated from forward to backward.
-    const bool offer_parameters = fuses && !frugal;
+    const bool offer_parameters = fuses && frugality == Frugality::none;
     layout(graph, offer_parameters);
     if (offer_parameters) merge_reorders(graph);
   }
@@ -68,7 +68,7 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, bool frugal =
 
 // Recomputes what the network's attributes request, and more until the plan meets the budget. The memory of a choice is
 // estimated first; each attempt corrects the target by the error of the last estimate. A plan over the budget is first
-// lowered again in frugal mode.
+// lowered again with more frugality.
 Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   const size_t budget = request.options.memory_budget;
   const auto exceeds_budget = [&](const Lowered& plan) { return budget > 0 && plan.memory.total_bytes() > budget; };
@@ -79,8 +79,9 @@ Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   const Recompute recompute(graph);
   Recompute::Result result = recompute.as_asked();
   Lowered best = lower_to_kernels(std::move(result.graph), request);
-  if (exceeds_budget(best)) {
-    Lowered frugal = lower_to_kernels(recompute.as_asked().graph, request, true);
+  for (const Frugality frugality : {Frugality::moderate, Frugality::full}) {
+    if (!exceeds_budget(best)) break;
+    Lowered frugal = lower_to_kernels(recompute.as_asked().graph, request, frugality);
     if (is_smaller(frugal, best)) best = std::move(frugal);
   }
   auto needed = static_cast<double>(best.memory.total_bytes()), target = static_cast<double>(result.bytes);
@@ -90,7 +91,7 @@ Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
         std::max(1.0, std::min(target, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
     result = recompute.within(static_cast<size_t>(target));
     if (result.bytes == before) break;  // there is no other choice
-    Lowered other = lower_to_kernels(std::move(result.graph), request, true);
+    Lowered other = lower_to_kernels(std::move(result.graph), request, Frugality::full);
     needed = static_cast<double>(other.memory.total_bytes());
     if (is_smaller(other, best)) best = std::move(other);
   }

@@ -1,6 +1,7 @@
 // The passes between gradient and plan_memory that change a graph; each has its own file.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,8 +20,10 @@ void copy_across_contexts(Graph& graph);
 // drop_identities: casts that change no type, and nodes that only scale a gradient, are removed.
 void drop_identities(Graph& graph);
 
-// fuse: several operators become one, by the rules of passes/fuse.h. Frugal: not where that needs more memory.
-void fuse(Graph& graph, bool frugal = false);
+// fuse: several operators become one, by the rules of passes/fuse.h. Moderate: not where that may need a little more
+// memory; full: not where it may need more.
+enum class Frugality : uint8_t { none, moderate, full };
+void fuse(Graph& graph, Frugality frugality = Frugality::none);
 
 // select: the first implementation that accepts each node. At explain level 2 choices and refusals are written to the
 // log.

@@ -269,7 +269,7 @@ class Sweep {
 
 // Those with keywords beside their fields are made of other things: custom operators, and the networks of loops.
 bool is_made_by_hand(const OpDef& op) {
-  return !op.take_keyword && op.name != "_backward_Custom" && op.name != "_pointwise";
+  return !op.take_keyword && op.name != "_backward_Custom" && op.name != "_pointwise" && op.name != "_pointwise_cell";
 }
 
 TEST(OperatorSweep, ExtremeParametersAreErrorsOrRun) {

@@ -105,7 +105,8 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_BatchNorm_recompute",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",
-                                              "_pointwise"};
+                                              "_pointwise",
+                                              "_pointwise_cell"};
   return names;
 }
 

@@ -177,6 +177,58 @@ std::string refuse_alone(const NodeView& node) {
   return program.instructions.empty() ? "nothing is computed" : refuse(node, program);
 }
 
+// ---- Programs with several results ----------------------------------------------------------------------------------
+
+constexpr size_t most_cell_arrays = 32;
+
+std::string refuse_cell(const NodeView& node) {
+  const auto& cell = node.as<PointwiseCell>();
+  if (node.inputs.size() + node.outputs.size() > most_cell_arrays)
+    return join("more than ", most_cell_arrays, " arrays");
+  for (const PointwiseInstruction& instruction : cell.instructions) {
+    if (!has_function(instruction)) return join(instruction.op->name, " is not a function of elements");
+    if (!is_floating(node.outputs[0].dtype)) return "not floating point";
+  }
+  return "";
+}
+
+std::unique_ptr<Kernel> build_cell(const NodeView& node) {
+  CudaDevice& device = CudaDevice::of(node.context);
+  const CurrentDevice current(device.id());
+  const auto& cell = node.as<PointwiseCell>();
+  const DType dtype = node.outputs[0].dtype;
+  const cudaLibrary_t library = library_of(cell_source(cell, dtype), device.id(), node.where());
+  KernelTraits traits;
+  for (const PointwiseCell::Window& read : cell.reads)
+    for (const PointwiseCell::Result& result : cell.results)
+      if (cell.is_whole(read) && cell.is_whole(result.window))
+        traits.in_place.emplace_back(read.array, result.window.array);
+  return make_step(
+      node,
+      [elements = kernel_of(library, "cell", node.where()), packs = kernel_of(library, "cell_packs", node.where()),
+       width = cell_width(cell, dtype), pack_size = size_of(dtype) * static_cast<size_t>(cell_width(cell, dtype)),
+       rows = node.outputs[0].shape[0], columns = cell.columns, inputs = node.inputs.size(),
+       outputs = node.outputs.size(), &device, where = node.where()](const Args& args) {
+        if (rows == 0) return;
+        long long row_count = rows;
+        std::array<void*, most_cell_arrays + 1> arguments;
+        uintptr_t bits = 0;
+        const auto pass = [&](size_t k, void* const* array) {
+          arguments[k] = const_cast<void**>(array);
+          bits |= reinterpret_cast<uintptr_t>(*array);
+        };
+        for (size_t k = 0; k < inputs; ++k) pass(k, &args.inputs[k]);
+        for (size_t k = 0; k < outputs; ++k) pass(inputs + k, &args.outputs[k]);
+        arguments[inputs + outputs] = &row_count;
+        const bool in_packs = bits % pack_size == 0;
+        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(in_packs ? packs : elements),
+                                      dim3(blocks_for(rows * columns / (in_packs ? width : 1))),
+                                      dim3(threads_per_block), arguments.data(), 0, stream_of(args)),
+                     where);
+      },
+      traits);
+}
+
 // ---- Two arrays brought to one shape --------------------------------------------------------------------------------
 
 std::string refuse_broadcast(const NodeView& node) {
@@ -236,6 +288,7 @@ void add_pointwise(ImplementationTable& table) {
                         {},
                         true,
                         Tier::generated});
+  table.add<PointwiseCell>({"nvrtc", refuse_cell, build_cell, {}, true, Tier::generated});
   for (const OpDef* op : OpRegistry::get().all()) {
     if (is_broadcast(*op))
       table.add(*op, {"nvrtc", refuse_broadcast, build_broadcast, {}, true, Tier::generated});

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
@@ -159,11 +160,50 @@ std::string kernel(const Pointwise& program, std::string_view name, std::string_
 }
 
 // The common beginning of all programs.
-std::string program_source(const Pointwise& program, DType dtype) {
+std::string beginning(DType dtype) {
   const TypeNames names = names_of(dtype);
   return join("#include \"symbind/backend/cuda/elements.cuh\"\n#include \"symbind/backend/functions.h\"\n",
               "using namespace symbind::cuda_backend;\nusing namespace symbind::functions;\nusing Element = ",
-              names.element, ";\nusing Computed = ", names.computed, ";\n", element_function(program, dtype));
+              names.element, ";\nusing Computed = ", names.computed, ";\n");
+}
+
+std::string program_source(const Pointwise& program, DType dtype) {
+  return beginning(dtype) + element_function(program, dtype);
+}
+
+// ---- Programs with several results ----------------------------------------------------------------------------------
+
+// "in0 + row * 800 + 200 + column"
+std::string address(std::string_view array, const PointwiseCell::Window& window) {
+  return join(array, window.array, " + row * ", window.stride, "ll + ", window.offset, "ll + column");
+}
+
+// A thread reads all of its elements before it writes any.
+std::string cell_kernel(const PointwiseCell& cell, DType dtype, std::string_view name, int64_t width) {
+  const int64_t per_row = cell.columns / width;
+  std::string source = join("extern \"C\" __global__ void ", name, "(");
+  for (int64_t k = 0; k < cell.num_args; ++k) source += join("const Element* in", k, ", ");
+  for (int64_t k = 0; k < cell.num_outputs; ++k) source += join("Element* out", k, ", ");
+  source +=
+      join("long long rows) {\n  using Elements = Pack<Element, ", width, ">;\n",
+           "  for (long long i = first_element(); i < rows * ", per_row, "ll; i += element_step()) {\n",
+           "    const long long row = i / ", per_row, "ll, column = (i - row * ", per_row, "ll) * ", width, ";\n");
+  for (size_t k = 0; k < cell.reads.size(); ++k)
+    source +=
+        join("    const Elements x", k, " = *reinterpret_cast<const Elements*>(", address("in", cell.reads[k]), ");\n");
+  for (size_t k = 0; k < cell.results.size(); ++k) source += join("    Elements y", k, ";\n");
+  source += join("#pragma unroll\n    for (int k = 0; k < ", width, "; ++k) {\n");
+  for (size_t k = 0; k < cell.reads.size(); ++k)
+    source += join("      const Computed r", k, " = load(x", k, ".element[k]);\n");
+  size_t next = cell.reads.size();
+  for (const PointwiseInstruction& instruction : cell.instructions)
+    source += join("      const Computed r", next++, " = load(store<Element>(", call(instruction, dtype), "));\n");
+  for (size_t k = 0; k < cell.results.size(); ++k)
+    source += join("      y", k, ".element[k] = store<Element>(r", cell.results[k].source, ");\n");
+  source += "    }\n";
+  for (size_t k = 0; k < cell.results.size(); ++k)
+    source += join("    *reinterpret_cast<Elements*>(", address("out", cell.results[k].window), ") = y", k, ";\n");
+  return source + "  }\n}\n";
 }
 
 // The axes of the result from the last to the first, with 32-bit divisions.
@@ -219,6 +259,21 @@ std::string broadcast_source(const Pointwise& program, DType dtype) {
   return join(program_source(program, dtype), "struct BroadcastSteps {\n  int rank;\n  unsigned extent[",
               Shape::max_rank, "], step_a[", Shape::max_rank, "], step_b[", Shape::max_rank, "];\n};\n",
               broadcast_kernel);
+}
+
+std::string cell_source(const PointwiseCell& cell, DType dtype) {
+  return join(beginning(dtype), cell_kernel(cell, dtype, "cell", 1),
+              cell_kernel(cell, dtype, "cell_packs", cell_width(cell, dtype)));
+}
+
+int cell_width(const PointwiseCell& cell, DType dtype) {
+  auto common = is_floating(dtype) ? static_cast<int64_t>(16 / size_of(dtype)) : 1;
+  const auto divide = [&](const PointwiseCell::Window& window) {
+    common = std::gcd(std::gcd(common, window.offset), window.stride);
+  };
+  for (const PointwiseCell::Window& window : cell.reads) divide(window);
+  for (const PointwiseCell::Result& result : cell.results) divide(result.window);
+  return static_cast<int>(std::gcd(common, cell.columns));
 }
 
 std::span<const SourceHeader> pointwise_headers() {

@@ -35,6 +35,13 @@ struct BroadcastSteps {
 };
 std::string broadcast_source(const Pointwise& program, DType dtype);
 
+// Two kernels (const Element* in0, …, Element* out0, …, long long rows) for a program with several results. Like those
+// above, but `cell_packs` reads and writes `cell_width` elements at a time, where that is more than 1. An input that is
+// read whole may be an output that is written whole.
+std::string cell_source(const PointwiseCell& cell, DType dtype);
+// The number of neighbouring elements, up to 16 bytes, into which the columns of all arrays divide.
+int cell_width(const PointwiseCell& cell, DType dtype);
+
 // What that text includes.
 struct SourceHeader {
   const char *name, *text;
