@@ -21,9 +21,11 @@ using namespace symbind;
 inline std::string class_of(const std::string& op) {
   static const std::map<std::string, std::vector<std::string>> classes = {
       {"convolution forward", {"Convolution", "_Convolution_Fused"}},
+      {"convolution forward with statistics", {"_Convolution_Statistics"}},
       {"convolution data gradient", {"_backward_Convolution_data"}},
       {"convolution weight gradient", {"_backward_Convolution_weight"}},
       {"BatchNorm forward", {"BatchNorm", "_BatchNorm_Relu", "_BatchNorm_recompute"}},
+      {"BatchNorm forward, given statistics", {"_BatchNorm_Given_Sums"}},
       {"BatchNorm backward", {"_backward_BatchNorm", "_backward_BatchNorm_Relu"}},
       {"pooling forward", {"Pooling"}},
       {"pooling backward", {"_backward_Pooling"}},

@@ -9,6 +9,7 @@
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
+#include "symbind/ops/conv_statistics.h"
 #include "symbind/ops/image.h"
 #include "symbind/ops/pool_v1.h"
 #include "symbind/ops/storage.h"
@@ -122,6 +123,8 @@ void add_composed(ImplementationTable& table) {
   add<BatchNormWithReLU>(table);
   add<BatchNormAddRelu>(table);
   add<BatchNormAddReluGrad>(table);
+  add<BatchNormGivenSums>(table);
+  add<ConvolutionStatistics>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);
   add<ImageCrop>(table);

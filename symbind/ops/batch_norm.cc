@@ -14,13 +14,38 @@ namespace {
 // Half-precision data has its statistics and parameters in float32.
 DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
 
+// Is another array added to the result?
+bool has_sum(const BatchNorm&) { return false; }
+bool has_sum(const BatchNormAddRelu&) { return true; }
+bool has_sum(const BatchNormGivenSums& p) { return p.add; }
+
 template <class P>
-constexpr bool has_sum = std::is_same_v<P, BatchNormAddRelu>;
+Names forward_inputs(const P& p) {
+  Names names{"data", "gamma", "beta"};
+  if (std::is_same_v<P, BatchNormGivenSums>) names.insert(names.end(), {"channel_sum", "channel_square_sum"});
+  if (has_sum(p)) names.push_back("sum");
+  return names;
+}
+
+template <class P>
+Op<P>& with_forward_inputs(Op<P>& op) {
+  if constexpr (std::is_same_v<P, BatchNormGivenSums>)
+    return op.inputs([](const P& p) { return forward_inputs(p); });
+  else
+    return op.inputs(forward_inputs(P{}));
+}
+
+// The inputs and states with an element per channel.
+template <class P>
+Names per_channel_inputs() {
+  Names names{"gamma", "beta", "moving_mean", "moving_var"};
+  if (std::is_same_v<P, BatchNormGivenSums>) names.insert(names.end(), {"channel_sum", "channel_square_sum"});
+  return names;
+}
 
 template <class P>
 Op<P>& as_forward(Op<P>& op) {
-  return with_batch_norm_fields(op)
-      .inputs(has_sum<P> ? Names{"data", "gamma", "beta", "sum"} : Names{"data", "gamma", "beta"})
+  return with_forward_inputs(with_batch_norm_fields(op))
       .aux({"moving_mean", "moving_var"})
       .initialize("moving_mean", R"(["zero", {}])")
       .initialize("moving_var", R"(["one", {}])")
@@ -31,23 +56,23 @@ Op<P>& as_forward(Op<P>& op) {
         data.meet(s.output(0));
         if (!data.rank_known()) return;
         const int axis = data.get().axis(p.axis, join(s.where(), " axis"));
-        for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) {
+        for (const std::string& input : per_channel_inputs<P>()) {
           s[input].meet({data[axis]});
           data.meet_dim(axis, s[input][0]);
         }
         s.output(1).meet({data[axis]});
         s.output(2).meet({data[axis]});
         s.output(0).meet(data.get());
-        if (has_sum<P>) s["sum"].meet(data.get());
+        if (has_sum(p)) s["sum"].meet(data.get());
       })
-      .infer_type([](const P&, Types& t) {
+      .infer_type([](const P& p, Types& t) {
         t["data"].meet(t.output(0));
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
-        if (has_sum<P>) t["sum"].meet(t["data"]);
+        if (has_sum(p)) t["sum"].meet(t["data"]);
         require_floating(t, "data", t["data"]);
         const DType type = parameter_type(t["data"]);
-        for (const char* input : {"gamma", "beta", "moving_mean", "moving_var"}) t[input].meet(type);
+        for (const std::string& input : per_channel_inputs<P>()) t[input].meet(type);
         t.output(1).meet(type);
         t.output(2).meet(type);
       });
@@ -113,6 +138,12 @@ OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
 
 OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) { return as_forward(op); }
 
+OpDef define_batch_norm_given_sums(Op<BatchNormGivenSums> op) {
+  return as_forward(op)
+      .param(&BatchNormGivenSums::add, "add", "add another array to the result")
+      .param(&BatchNormGivenSums::relu, "relu", "apply ReLU to the result");
+}
+
 // The gradients of the norm's result and of the sum are the same, and are as large as the data.
 OpDef define_batch_norm_add_relu_grad(Op<BatchNormAddReluGrad> op) {
   return with_batch_norm_fields(op)
@@ -155,6 +186,17 @@ Symbol network_of(const BatchNormAddReluGrad& p, const ComposedInputs& in) {
   return Symbol::group({grads[0], grads[1], grads[2], sum_grad});
 }
 
+Symbol network_of(const BatchNormGivenSums& p, const ComposedInputs& in) {
+  BatchNorm norm = p;
+  norm.output_mean_var = true;
+  const size_t states = p.add ? 6 : 5;
+  const Symbol normalized = batch_norm({in[0], in[1], in[2], in[states], in[states + 1]}, norm);
+  Symbol output = normalized[0];
+  if (p.add) output = output + in[5];
+  if (p.relu) output = activation(output, {.act_type = act_type::relu});
+  return Symbol::group({output, normalized[1], normalized[2]});
+}
+
 BatchNormSize size_of(const BatchNorm& params, const Shape& data) {
   const auto [outer, channels, inner] = view_along(data, data.axis(params.axis, "[BatchNorm] axis"));
   return {outer, channels, inner};
@@ -167,6 +209,7 @@ void register_batch_norm(OpRegistry& registry) {
   add_internal(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
   add_internal(registry, "_BatchNorm_Add_Relu", define_batch_norm_add_relu);
   add_internal(registry, "_backward_BatchNorm_Add_Relu", define_batch_norm_add_relu_grad);
+  add_internal(registry, "_BatchNorm_Given_Sums", define_batch_norm_given_sums);
 }
 
 }  // namespace symbind

@@ -48,9 +48,19 @@ struct BatchNormAddReluGrad : BatchNorm {
   bool two_grads = false;
 };
 inline constexpr Builder<BatchNormAddReluGrad> batch_norm_add_relu_grad;
+// Made by the fuse pass where the device computes a convolution's result and its sums per channel together
+// (ops/conv_statistics.h): BatchNorm of that result, with `add` plus another array, with `relu` of at least 0. Inputs:
+// data, gamma, beta, channel_sum and channel_square_sum of the data, [sum], then the auxiliary states. The sums only
+// save a pass over the data; an implementation may ignore them.
+struct BatchNormGivenSums : BatchNorm {
+  bool add = false, relu = false;
+};
+inline constexpr Builder<BatchNormGivenSums> batch_norm_given_sums;
+
 // As networks of other operators.
 Symbol network_of(const BatchNormAddRelu& params, const ComposedInputs& in);
 Symbol network_of(const BatchNormAddReluGrad& params, const ComposedInputs& in);
+Symbol network_of(const BatchNormGivenSums& params, const ComposedInputs& in);
 
 // An array of known shape seen as (outer, channels, inner) around the channel axis.
 struct BatchNormSize {

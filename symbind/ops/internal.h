@@ -3,6 +3,7 @@
 
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/ops/conv_statistics.h"
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/pointwise.h"
 #include "symbind/ops/system.h"

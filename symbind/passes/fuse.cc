@@ -88,12 +88,17 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
   for (const TensorId input : replacement.inputs) tensors.push_back(graph.tensor(input));
   for (const TensorId output : replacement.replaced) tensors.push_back(graph.tensor(output));
   const std::span<const Tensor> all(tensors);
-  const Node& node = *replacement.source;
+  return has_fused_kernel(graph, context, *replacement.source, all.first(replacement.inputs.size()),
+                          all.subspan(replacement.inputs.size()));
+}
+
+bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs) {
   return choose({.op = *node.op,
                  .params = node.params.get(),
                  .name = node.name,
-                 .inputs = all.first(replacement.inputs.size()),
-                 .outputs = all.subspan(replacement.inputs.size()),
+                 .inputs = inputs,
+                 .outputs = outputs,
                  .is_train = graph.is_train,
                  .context = context,
                  .source = &node})
@@ -169,6 +174,7 @@ void fuse(Graph& graph, Frugality frugality) {
   fuse_residual(graph);
   fuse_activation(graph);
   fuse_norm_relu(graph);
+  fuse_statistics(graph);
   if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
   if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated

@@ -2,8 +2,10 @@
 // applies them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "symbind/ops/conv_fused.h"
@@ -21,6 +23,9 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
+// A convolution computes the sums of which the BatchNorms after it, of any form, make their statistics, if the device
+// does both in less time than it takes one after the other.
+void fuse_statistics(Graph& graph);
 // Products of independent steps with a shared weight become one product.
 void merge_products(Graph& graph);
 // Transposes a weight that many products read, once for all of them.
@@ -108,6 +113,13 @@ size_t instructions_of(const GraphNode& node);
 // Does the device have a kernel for this fused operator, rather than only the network that it replaces? The tensors are
 // those of the graph before the replacement.
 bool has_fused_kernel(const Graph& graph, Context context, const Replacement& replacement);
+// The same for a node whose tensors are not all in the graph.
+bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs);
+// fuse_statistics() that asks somebody else: a test needs no device.
+using KernelCheck = std::function<bool(const Graph& graph, Context context, const Node& node,
+                                       std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
+void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
 
 // Does the device have a kernel that converts many arrays (ops/convert_arrays.h)?
 bool converts_arrays(Context context);

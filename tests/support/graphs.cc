@@ -102,6 +102,8 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_Convolution_Fused",
                                               "_BatchNorm_Relu",
                                               "_BatchNorm_Add_Relu",
+                                              "_BatchNorm_Given_Sums",
+                                              "_Convolution_Statistics",
                                               "_BatchNorm_recompute",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",

@@ -71,6 +71,38 @@ struct FinishStatistics {
   }
 };
 
+// The same from sums of x and of its square in float, a block per channel. The variance is their difference: with m the
+// mean, v the variance and e the relative error of the sums, its error is up to 3·(1 + m²/v)·e of it. Where m² is more
+// than 64·v, and where the sums are not finite, the block reads the channel's data instead; otherwise the reciprocal
+// deviation is right to 98·e, which is less than a rounding of float16, 2^-11, for sums that are right to 2^-18. That
+// the sums may be of elements before they are rounded changes less: the roundings are far smaller than the deviation.
+inline constexpr double most_squared_mean = 64;
+template <class T>
+__global__ void finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,
+                                  Moments<T> moments, FinishStatistics<T> finish) {
+  using C = compute_type<T>;
+  const int64_t channel = blockIdx.x;
+  const double count = finish.count, sum = sums[channel], square_sum = square_sums[channel], mean = sum / count;
+  const double variance = square_sum / count - mean * mean;
+  const C pivot = moments.at(channel);
+  if (isfinite(variance) && variance * most_squared_mean >= mean * mean) {
+    const double p = pivot;
+    if (threadIdx.x == 0) finish(channel, sum - count * p, square_sum - 2 * p * sum + count * p * p);
+    return;
+  }
+  PairOf<C> own = {C(0), C(0)};
+#pragma unroll 8
+  for (int64_t e = threadIdx.x; e < shape.per_channel(); e += blockDim.x) {
+    const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
+    const PairOf<C> term = moments(pivot, moments.template load<1>(index), 0);
+    own.first += term.first;
+    own.second += term.second;
+  }
+  const double first = combine_block<Add>(static_cast<double>(own.first));
+  const double second = combine_block<Add>(static_cast<double>(own.second));
+  if (threadIdx.x == 0) finish(channel, first, second);
+}
+
 // The same from given statistics.
 template <class C>
 __global__ void show_statistics(const C* gamma, const C* beta, const C* moving_mean, const C* moving_var, C* mean,
@@ -344,6 +376,38 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       std::move(traits));
 }
 
+template <class T>
+std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto p = node.as<BatchNormGivenSums>();
+  const ChannelShape shape = channel_shape(p, node.inputs[0]);
+  KernelTraits traits{.in_place = {{0, 0}}, .scratch_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>)};
+  if (p.add) traits.in_place.push_back({5, 0});
+  return make_step(
+      node,
+      [=](const Args& args) {
+        const T *const x = args.in<T>(0), *const sum = p.add ? args.in<T>(5) : nullptr;
+        T* const y = args.out<T>(0);
+        const size_t states = p.add ? 6 : 5;
+        auto* const affine = static_cast<Affine<C>*>(args.scratch);
+        const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
+        const cudaStream_t stream = stream_of(args);
+        finish_given_sums<T><<<static_cast<unsigned>(shape.channels), block_size, 0, stream>>>(
+            shape, args.in<C>(3), args.in<C>(4), Moments<T>{x, shape.inner},
+            FinishStatistics<T>{x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
+                                args.out<C>(1), args.out<C>(2), affine, shape.inner,
+                                static_cast<double>(shape.per_channel()), p.eps, static_cast<float>(p.momentum),
+                                p.fix_gamma});
+        if (p.add)
+          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}});
+        else if (p.relu)
+          queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}});
+        else
+          queue_channel_map(stream, shape, wide, Normalize<T, false, Affines<C>>{x, y, {affine}});
+      },
+      std::move(traits));
+}
+
 template <class T, class P>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   using C = compute_type<T>;
@@ -444,11 +508,20 @@ std::string refuse(const NodeView& node) {
   return size.per_channel() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
 }
 
+std::string refuse_given_sums(const NodeView& node) {
+  const auto& p = node.as<BatchNormGivenSums>();
+  if (!uses_batch_statistics(p, node.is_train)) return "given statistics";
+  if (p.add && !p.relu) return "a sum without ReLU";
+  return refuse<BatchNormGivenSums>(node);
+}
+
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     if constexpr (std::is_same_v<P, BatchNormRecompute>)
       return build_recompute<T>(node);
+    else if constexpr (std::is_same_v<P, BatchNormGivenSums>)
+      return build_given_sums<T>(node);
     else if constexpr (is_add_gradient<P>)
       return build_add_backward<T>(node);
     else if constexpr (is_gradient<P>)
@@ -490,6 +563,8 @@ void add_batch_norm(ImplementationTable& table) {
   // Before the networks that they replace.
   add<BatchNormAddRelu>(table, Tier::specialised);
   add<BatchNormAddReluGrad>(table, Tier::specialised);
+  table.add<BatchNormGivenSums>({"cuda", refuse_given_sums, build<BatchNormGivenSums>,
+                                 preferred_layouts<BatchNormGivenSums>, false, Tier::specialised});
 }
 
 }  // namespace symbind::cuda_backend

@@ -9,12 +9,14 @@
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_first_layer.h"
 #include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/conv_sums.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/transpose.h"
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/ops/conv_statistics.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -161,7 +163,8 @@ ConvolutionEpilogue epilogue_of(const P& p) {
   if (pass_of<P> != ConvolutionPass::forward) return {};
   const ConvolutionFused fused{p};
   if (!fused.act_type.empty() && fused.act_type != "relu") return {};
-  return {fused.sum, !fused.no_bias || fused.has_norms(), !fused.act_type.empty()};
+  return {fused.sum, !fused.no_bias || fused.has_norms(), !fused.act_type.empty(),
+          std::is_same_v<P, ConvolutionStatistics>};
 }
 
 template <class P>
@@ -240,14 +243,16 @@ class ConvolutionKernel final : public Kernel {
   }
 
  private:
-  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias. Cached: the
-  // weight in the library's order; weight and bias with norms folded into them, or rounded to the type of the data.
+  // Scratch: the library's workspace, the gradient of the weight in the library's order, sums for the bias or for
+  // statistics. Cached: the weight in the library's order; weight and bias with norms folded into them, or rounded to
+  // the type of the data.
   void plan_memory() {
     const bool weight_grad = problem_.pass == ConvolutionPass::weight_grad;
     weight_at_ = plan_ ? aligned(plan_->workspace_bytes()) : 0;
     sums_at_ = weight_at_ + (weight_grad && reorders_weight_ ? aligned(weight_bytes_) : 0);
     const size_t element = problem_.dtype == DType::float64 ? sizeof(double) : sizeof(float);
-    const size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
+    size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
+    if (problem_.epilogue.statistics) total += output_sums_bytes(problem_);
     if (total > 0) scratch_bytes = total + workspace_alignment;
     if (derives_weight_) {
       cached_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * size_of(problem_.dtype);
@@ -299,15 +304,24 @@ class ConvolutionKernel final : public Kernel {
       arrays.weight = args.cached;
       if (arrays.bias || params_.has_norms()) arrays.bias = derived_bias(args);
     }
+    if (problem_.epilogue.statistics) {
+      arrays.channel_sum = args.outputs[1];
+      arrays.channel_square_sum = args.outputs[2];
+    }
     const bool is_finished = convolve(args, arrays);
-    if (!is_finished)
-      queue_finish(stream_of(args), problem_, params_.act_type, arrays.output, arrays.residual, arrays.bias);
+    if (is_finished) return;
+    queue_finish(stream_of(args), problem_, params_.act_type, arrays.output, arrays.residual, arrays.bias);
+    if (problem_.epilogue.statistics)
+      queue_output_sums(stream_of(args), problem_, arrays.output, arrays.channel_sum, arrays.channel_square_sum,
+                        scratch_of(args) + sums_at_);
   }
 
   bool suits_plan(const ConvolutionArrays& arrays) const {
     return plan_ && aligned_for_packs(arrays.data) && aligned_for_packs(arrays.weight) &&
            aligned_for_packs(arrays.output) &&
-           (!plan_->applies_epilogue() || (aligned_for_packs(arrays.residual) && aligned_for_packs(arrays.bias)));
+           (!plan_->applies_epilogue() ||
+            (aligned_for_packs(arrays.residual) && aligned_for_packs(arrays.bias) &&
+             aligned_for_packs(arrays.channel_sum) && aligned_for_packs(arrays.channel_square_sum)));
   }
 
   // Has it applied the epilogue?
@@ -405,6 +419,22 @@ std::string refuse_cudnn(const NodeView& node) {
   return reason;
 }
 
+// cuDNN's compiled engines for statistics are for float16 and channels that fill its vectors. Where they are slower
+// than a pass over the result, the pass belongs to BatchNorm, whose sums are more precise.
+std::string refuse_statistics(const NodeView& node) {
+  if (node.outputs[0].dtype != DType::float16) return "statistics only in float16";
+  if (!node.as<ConvolutionStatistics>().no_bias) return "a bias";
+  if (std::string reason = refuse_arrays<ConvolutionStatistics>(node); !reason.empty()) return reason;
+  ConvolutionProblem problem = problem_of<ConvolutionStatistics>(node);
+  problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will set it
+  if (!problem.channels_last) return "channels that do not fill vectors";
+  if (node.context.id >= num_gpus()) return "no such GPU";
+  std::string reason;
+  const auto plan = find_convolution(CudaDevice::of(node.context), problem, &reason);
+  if (!plan) return reason;
+  return plan->applies_epilogue() ? "" : "no engine of cuDNN is faster than a pass for the statistics";
+}
+
 Layout preferred_layout(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
 
 template <class P>
@@ -442,6 +472,8 @@ void add(ImplementationTable& table) {
 void add_conv(ImplementationTable& table) {
   add<Convolution>(table);
   add<ConvolutionFused>(table);
+  table.add<ConvolutionStatistics>({"cudnn", refuse_statistics, build<ConvolutionStatistics>,
+                                    preferred_layouts<ConvolutionStatistics>, true, Tier::library});
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);
   add_first_layer_gradient(table);

@@ -15,10 +15,10 @@ namespace symbind::cuda_backend {
 enum class ConvolutionPass { forward, data_grad, weight_grad };
 
 // What is applied to the products of a forward convolution while they are written: relu(products + residual + bias),
-// of which the parts not set are missing.
+// of which the parts not set are missing. With statistics, sums per channel of the result are written as well.
 struct ConvolutionEpilogue {
-  bool residual = false, bias = false, relu = false;
-  bool any() const { return residual || bias || relu; }
+  bool residual = false, bias = false, relu = false, statistics = false;
+  bool any() const { return residual || bias || relu || statistics; }
 };
 
 struct ConvolutionProblem {
@@ -38,10 +38,12 @@ inline bool requires_exact_results(const ConvolutionProblem& problem) {
 }
 
 // Two of data, weight and output are read and one is assigned, as the pass has it: in data_grad `data` is the gradient
-// of data. Residual (in the layout of output) and bias belong to the epilogue.
+// of data. Residual (in the layout of output), bias and the sums belong to the epilogue; the sums, of each channel's
+// elements and of their squares, are assigned.
 struct ConvolutionArrays {
   void *data, *weight, *output;
   const void *residual = nullptr, *bias = nullptr;
+  void *channel_sum = nullptr, *channel_square_sum = nullptr;
 };
 
 class ConvolutionPlan {
@@ -50,7 +52,8 @@ class ConvolutionPlan {
   // All arrays are aligned to 16 bytes, the workspace to 256.
   virtual void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) = 0;
   virtual size_t workspace_bytes() const = 0;
-  // Otherwise the epilogue is a pass over the result, which the caller queues: conv_finish.h.
+  // Otherwise the epilogue is a pass over the result, which the caller queues: conv_finish.h, and for the statistics
+  // conv_sums.h.
   virtual bool applies_epilogue() const = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace symbind::cuda_backend::cudnn {
 namespace {
 
-constexpr int64_t first_virtual_id = 6;
+constexpr int64_t first_virtual_id = 8;
 constexpr int64_t array_alignment = 16;
 
 // The spatial axes that cuDNN sees: two at least.
@@ -15,8 +15,8 @@ std::vector<int64_t> spatial(const std::array<int64_t, 3>& axes, bool three) {
 }
 
 struct Arrays {
-  bool three;  // spatial axes
-  std::vector<int64_t> data, weight, output, bias;
+  bool three;                                       // spatial axes
+  std::vector<int64_t> data, weight, output, bias;  // sums per channel have the dimensions of bias
 
   explicit Arrays(const ConvolutionSize& size)
       : three(size.in[0] > 1 || size.kernel[0] > 1 || size.out[0] > 1 || size.pad[0] > 0),
@@ -61,6 +61,13 @@ Descriptor described_array(int64_t id, const std::vector<int64_t>& dims, bool ch
 
 Descriptor describe_array(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
   Descriptor tensor = described_array(id, dims, problem.channels_last, data_type(problem.dtype));
+  tensor.finalize();
+  return tensor;
+}
+
+// Sums per channel are float32, whatever the type of the other arrays.
+Descriptor describe_sum(int64_t id, const std::vector<int64_t>& dims, const ConvolutionProblem& problem) {
+  Descriptor tensor = described_array(id, dims, problem.channels_last, CUDNN_DATA_FLOAT);
   tensor.finalize();
   return tensor;
 }
@@ -122,7 +129,7 @@ OperationNames names_of(ConvolutionPass pass) {
 
 // The graph of a problem: products, then residual, then bias, then ReLU. cuDNN has compiled engines for the whole
 // sequence in this order and with a bias of the type of the other arrays; for other orders or types it compiles kernels
-// at run time.
+// at run time. The statistics are of the array that is written; for float16 products alone there are compiled engines.
 class GraphDescription {
  public:
   explicit GraphDescription(const ConvolutionProblem& problem) : problem_(problem), arrays_(problem.size) {
@@ -132,6 +139,7 @@ class GraphDescription {
     if (epilogue.residual) add(CUDNN_POINTWISE_ADD, &keep(describe_array(residual_id, arrays_.output, problem)));
     if (epilogue.bias) add(CUDNN_POINTWISE_ADD, &keep(describe_array(bias_id, arrays_.bias, problem)));
     if (epilogue.relu) add(CUDNN_POINTWISE_RELU_FWD, nullptr);
+    if (epilogue.statistics) add_statistics();
   }
 
   Descriptor graph(cudnnHandle_t handle) const {
@@ -183,6 +191,19 @@ class GraphDescription {
           .set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, CUDNN_TYPE_FLOAT, 1.0f);
     result_ = &next_result();
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *result_).finalize();
+    operations_.push_back(operation.raw());
+  }
+
+  // Of the last result, which is in memory. cuDNN documents that they are of the elements of that array, computed in
+  // float32; it does not document whether an engine sums them before or after it rounds them to the array's type.
+  void add_statistics() {
+    Descriptor& operation = keep(Descriptor(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR));
+    operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM)
+        .set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+        .set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, *result_)
+        .set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, keep(describe_sum(channel_sum_id, arrays_.bias, problem_)))
+        .set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, keep(describe_sum(channel_square_sum_id, arrays_.bias, problem_)))
+        .finalize();
     operations_.push_back(operation.raw());
   }
 

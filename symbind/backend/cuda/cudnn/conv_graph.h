@@ -8,6 +8,7 @@ namespace symbind::cuda_backend::cudnn {
 
 // The arrays of a graph by number.
 inline constexpr int64_t data_id = 1, weight_id = 2, output_id = 3, residual_id = 4, bias_id = 5;
+inline constexpr int64_t channel_sum_id = 6, channel_square_sum_id = 7;
 
 // Finalized. Fails where cuDNN does not know such a graph.
 Descriptor describe_graph(cudnnHandle_t handle, const ConvolutionProblem& problem);

@@ -10,6 +10,7 @@
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/conv_space_to_depth.h"
+#include "symbind/backend/cuda/conv_sums.h"
 #include "symbind/backend/cuda/cudnn/conv_graph.h"
 #include "symbind/backend/cuda/cudnn/engine.h"
 #include "symbind/backend/cuda/cudnn/trial.h"
@@ -68,8 +69,8 @@ class Plan final : public ConvolutionPlan {
 
  private:
   cudnnStatus_t execute_engine(cudnnHandle_t handle, const ConvolutionArrays& arrays, void* workspace) const {
-    std::array<int64_t, 5> ids{data_id, weight_id, output_id};
-    std::array<void*, 5> addresses{arrays.data, arrays.weight, arrays.output};
+    std::array<int64_t, 7> ids{data_id, weight_id, output_id};
+    std::array<void*, 7> addresses{arrays.data, arrays.weight, arrays.output};
     size_t count = 3;
     const auto add = [&](int64_t id, const void* address) {
       ids[count] = id;
@@ -77,6 +78,10 @@ class Plan final : public ConvolutionPlan {
     };
     if (form_.problem.epilogue.residual) add(residual_id, arrays.residual);
     if (form_.problem.epilogue.bias) add(bias_id, arrays.bias);
+    if (form_.problem.epilogue.statistics) {
+      add(channel_sum_id, arrays.channel_sum);
+      add(channel_square_sum_id, arrays.channel_square_sum);
+    }
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const int64_t>(ids).first(count))
         .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(addresses).first(count))
@@ -170,6 +175,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
                            size.groups};
   for (const auto* axes : {&size.in, &size.out, &size.kernel, &size.stride, &size.dilate, &size.pad})
     key.insert(key.end(), axes->begin(), axes->end());
+  if (problem.epilogue.statistics) key.push_back(1);  // last: keys that files have already stay as they are
   return key;
 }
 
@@ -195,9 +201,10 @@ const Library::Found& Library::found(const ConvolutionProblem& problem) {
   return found;
 }
 
-// Otherwise cuDNN's first choice is used. An engine with ReLU may lose NaN, which only its results tell.
+// Otherwise cuDNN's first choice is used. An engine with ReLU may lose NaN, which only its results tell; statistics are
+// checked as well.
 bool is_measured(const ConvolutionProblem& problem) {
-  return problem.tune || requires_exact_results(problem) || problem.epilogue.relu;
+  return problem.tune || requires_exact_results(problem) || problem.epilogue.relu || problem.epilogue.statistics;
 }
 
 Library::Found Library::search(const ConvolutionProblem& problem) {
@@ -213,9 +220,10 @@ void explain(const ConvolutionProblem& problem, const Plan& plan, const std::str
   if (explain_level() < 2) return;
   static constexpr const char* passes[] = {"forward", "data gradient", "weight gradient"};
   const ConvolutionSize& size = problem.size;
-  const char* const epilogue = !problem.epilogue.any()   ? ""
-                               : plan.applies_epilogue() ? ", the epilogue in the engine"
-                                                         : ", the epilogue as a pass";
+  std::string epilogue;
+  if (problem.epilogue.any())
+    epilogue = join(problem.epilogue.statistics ? ", the statistics" : ", the epilogue",
+                    plan.applies_epilogue() ? " in the engine" : " as a pass");
   std::clog << join("[cuDNN] ", passes[static_cast<int>(problem.pass)], " in ", problem.dtype, ", batch ", size.batch,
                     ", channels ", size.channels, " to ", size.filters, ", size ", size.in[1], " x ", size.in[2],
                     ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue,
@@ -327,6 +335,7 @@ std::shared_ptr<Plan> Library::make_plan(const Form& form, Configuration configu
 Library::Found Library::best(const Plans& plans, const ConvolutionProblem& problem) {
   size_t workspace = 0;
   for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());
+  if (problem.epilogue.statistics) workspace = std::max(workspace, output_sums_bytes(problem));
   Trial trial(device_, problem, workspace);
   const bool exact = requires_exact_results(problem);
   if (!trial.has_memory()) {
@@ -342,6 +351,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
     };
     if (exact && !trial.is_exact(run)) continue;
     if (plan->applies_epilogue() && problem.epilogue.relu && !trial.keeps_nan(run)) continue;
+    if (plan->applies_epilogue() && problem.epilogue.statistics && !trial.has_right_statistics(run)) continue;
     if (!problem.tune) {
       best = plan;
       break;
@@ -358,7 +368,9 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   return {best, "", best_time};
 }
 
-// Queues a plan, and the pass for an epilogue that it does not apply. The handle has the stream already.
+// Queues a plan, and the pass for an epilogue that it does not apply. The handle has the stream already. The pass for
+// statistics ends in a small kernel, in which BatchNorm otherwise computes them. A BatchNorm that is given sums has a
+// small kernel of its own: here a copy of the sums, which takes as long.
 bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
                        const ConvolutionArrays& arrays, void* scratch) const {
   try {
@@ -366,8 +378,14 @@ bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cuda
   } catch (const Error&) {
     return false;
   }
-  if (!plan.applies_epilogue())
+  if (!plan.applies_epilogue()) {
     queue_finish(stream, problem, problem.epilogue.relu ? "relu" : "", arrays.output, arrays.residual, arrays.bias);
+    if (problem.epilogue.statistics)
+      queue_output_sums(stream, problem, arrays.output, arrays.channel_sum, arrays.channel_square_sum, scratch);
+  } else if (problem.epilogue.statistics) {
+    const size_t bytes = static_cast<size_t>(problem.size.filters) * sizeof(float);
+    cudaMemcpyAsync(scratch, arrays.channel_sum, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "symbind/backend/cuda/conv_check.h"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
+#include "symbind/backend/cuda/conv_sums.h"
 
 namespace symbind::cuda_backend::cudnn {
 namespace {
@@ -37,6 +38,7 @@ Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t works
   bytes_[output] = static_cast<size_t>(size.output_size()) * element;
   if (problem.epilogue.residual) bytes_[residual] = bytes_[output];
   if (problem.epilogue.bias) bytes_[bias] = static_cast<size_t>(size.filters) * element;
+  if (problem.epilogue.statistics) bytes_[sum] = bytes_[square_sum] = static_cast<size_t>(size.filters) * sizeof(float);
   bytes_[workspace] = workspace_bytes;
   if (requires_exact_results(problem)) bytes_[expected] = bytes_[result()];
   bytes_[difference] = sizeof(CheckedDifference);
@@ -150,6 +152,32 @@ bool Trial::keeps_nan(const RunEngine& run) {
   if (cudaStreamSynchronize(stream_) != cudaSuccess || !queued) return false;
   if (problem_.dtype == DType::float16) return (last >> 16 & 0x7c00) == 0x7c00 && (last >> 16 & 0x3ff) != 0;
   return std::isnan(std::bit_cast<float>(last));
+}
+
+std::optional<std::vector<float>> Trial::copy_to_host(Block block) {
+  std::vector<float> values(bytes_[block] / sizeof(float));
+  if (cudaMemcpyAsync(values.data(), at(block), bytes_[block], cudaMemcpyDeviceToHost, stream_) != cudaSuccess ||
+      cudaStreamSynchronize(stream_) != cudaSuccess)
+    return std::nullopt;
+  return values;
+}
+
+// An element is off by at most 2^-11 of itself if it is summed before it is rounded.
+bool Trial::has_right_statistics(const RunEngine& run) {
+  for (const Block block : {sum, square_sum}) cudaMemsetAsync(at(block), 0xff, bytes_[block], stream_);  // NaN
+  if (!run(arrays(), at(workspace))) return false;
+  const auto sums = copy_to_host(sum), squares = copy_to_host(square_sum);
+  queue_output_sums(stream_, problem_, at(output), at(sum), at(square_sum), at(workspace));
+  const auto expected_sums = copy_to_host(sum), expected_squares = copy_to_host(square_sum);
+  if (!sums || !squares || !expected_sums || !expected_squares) return false;
+  const auto elements = static_cast<double>(problem_.size.batch * problem_.size.out_size());
+  for (size_t c = 0; c < sums->size(); ++c) {
+    const double total = (*expected_squares)[c], magnitude = std::sqrt(elements * total);
+    const double off = std::abs((*sums)[c] - static_cast<double>((*expected_sums)[c]));
+    const double square_off = std::abs((*squares)[c] - total);
+    if (!(off <= 1e-3 * magnitude && square_off <= 2e-3 * total)) return false;  // also for NaN
+  }
+  return true;
 }
 
 bool Trial::is_exact(const RunEngine& run) {

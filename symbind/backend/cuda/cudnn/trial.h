@@ -35,15 +35,22 @@ class Trial {
   // Is the result NaN where the data is? Some engines with ReLU return 0.
   bool keeps_nan(const RunEngine& run);
 
+  // Are the sums per channel those of the result, up to its rounding, and assigned rather than added to? Rules out an
+  // engine that means something else by them; how precise sums have to be is BatchNorm's concern.
+  bool has_right_statistics(const RunEngine& run);
+
  private:
-  enum Block { data, weight, output, residual, bias, workspace, expected, difference, blocks };
+  enum Block { data, weight, output, residual, bias, sum, square_sum, workspace, expected, difference, blocks };
 
   Block result() const;
   void* at(Block block) const { return bytes_[block] > 0 ? memory_[block] : nullptr; }
-  ConvolutionArrays arrays() const { return {at(data), at(weight), at(output), at(residual), at(bias)}; }
+  ConvolutionArrays arrays() const {
+    return {at(data), at(weight), at(output), at(residual), at(bias), at(sum), at(square_sum)};
+  }
   int64_t count(Block block) const { return static_cast<int64_t>(bytes_[block] / size_of(problem_.dtype)); }
   void allocate();
   void fill();
+  std::optional<std::vector<float>> copy_to_host(Block block);  // an array of float32; nothing when work has failed
   void compute_expected();
   std::optional<float> time_once(const RunEngine& run);
   float tolerance() const;

@@ -1,0 +1,14 @@
+// The pass over the result of a convolution that adds up the statistics of its channels, where the library's kernel
+// does not.
+#pragma once
+
+#include "symbind/backend/cuda/conv_plan.h"
+
+namespace symbind::cuda_backend {
+
+size_t output_sums_bytes(const ConvolutionProblem& problem);  // scratch memory
+// The sums of each channel's elements and of their squares, in float (of float64 results in double). Any alignment.
+void queue_output_sums(cudaStream_t stream, const ConvolutionProblem& problem, const void* output, void* sum,
+                       void* square_sum, void* scratch);
+
+}  // namespace symbind::cuda_backend
