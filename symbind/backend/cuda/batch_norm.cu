@@ -81,6 +81,7 @@ template <class T>
 __global__ void finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,
                                   Moments<T> moments, FinishStatistics<T> finish) {
   using C = compute_type<T>;
+  let_next_start();
   const int64_t channel = blockIdx.x;
   const double count = finish.count, sum = sums[channel], square_sum = square_sums[channel], mean = sum / count;
   const double variance = square_sum / count - mean * mean;
@@ -399,11 +400,11 @@ std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
                                 static_cast<double>(shape.per_channel()), p.eps, static_cast<float>(p.momentum),
                                 p.fix_gamma});
         if (p.add)
-          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}});
+          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}}, true);
         else if (p.relu)
-          queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}});
+          queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}}, true);
         else
-          queue_channel_map(stream, shape, wide, Normalize<T, false, Affines<C>>{x, y, {affine}});
+          queue_channel_map(stream, shape, wide, Normalize<T, false, Affines<C>>{x, y, {affine}}, true);
       },
       std::move(traits));
 }

@@ -269,7 +269,8 @@ __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Ma
   }
 }
 
-// `after_sums`: the kernel queued before is that of queue_channel_sums(). This one may start while it runs.
+// `after_sums`: the kernel queued before is that of queue_channel_sums(), or another one that calls let_next_start().
+// This one may start while it runs.
 template <class Map>
 void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map,
                        bool after_sums = false) {
