@@ -1,5 +1,6 @@
 #include "symbind/core/error.h"
 #include "symbind/kvstore/gpu_group.h"
+#include "symbind/kvstore/worker_gpus.h"
 
 namespace symbind {
 
@@ -10,5 +11,7 @@ std::string nccl_problem() {
 bool nccl_adds(DType) { return false; }
 
 std::unique_ptr<GpuGroup> open_gpu_group(std::span<const Context>) { fail("[kvstore] ", nccl_problem()); }
+
+std::shared_ptr<const GpuConnector> nccl_connector() { return nullptr; }
 
 }  // namespace symbind

@@ -1,46 +1,16 @@
+#include "symbind/kvstore/gpu_group.h"
+
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "symbind/core/device_queue.h"
 #include "symbind/core/error.h"
-#include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/nccl/functions.h"
 
 namespace symbind {
 namespace nccl {
 
-void check(ncclResult_t result, const char* doing) {
-  if (result == ncclSuccess) return;
-  const char* const details = GetLastError(nullptr);
-  fail("[NCCL] ", doing, ": ", GetErrorString(result), details && *details ? join(" (", details, ")") : "",
-       "; NCCL_DEBUG=INFO shows more");
-}
-
 namespace {
-
-std::optional<ncclDataType_t> type_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return ncclFloat32;
-    case DType::float64:
-      return ncclFloat64;
-    case DType::float16:
-      return ncclFloat16;
-    case DType::bfloat16:
-      return ncclBfloat16;
-    case DType::uint8:
-      return ncclUint8;
-    case DType::int8:
-      return ncclInt8;
-    case DType::int32:
-      return ncclInt32;
-    case DType::int64:
-      return ncclInt64;
-    default:
-      return std::nullopt;
-  }
-}
 
 // Holds the queues of several GPUs, taken in the order of their numbers by every thread, so that no two threads wait
 // for each other, and all GPUs get the operations of several groups in one order.
@@ -111,10 +81,9 @@ class NcclGroup final : public GpuGroup {
     return static_cast<size_t>(found - gpus_.begin());
   }
 
-  // NCCL takes at most 2048 operations in one call.
   template <class Item, class Queue>
   void in_batches(std::span<const Item> items, const char* doing, const Queue& queue) {
-    const size_t most = std::max<size_t>(1, 2048 / gpus_.size());
+    const size_t most = std::max<size_t>(1, most_operations / gpus_.size());
     const Queues queues(gpus_);
     for (size_t begin = 0; begin < items.size(); begin += most)
       grouped(doing, [&] {
@@ -128,10 +97,6 @@ class NcclGroup final : public GpuGroup {
 
 }  // namespace
 }  // namespace nccl
-
-std::string nccl_problem() { return nccl::library.problem(); }
-
-bool nccl_adds(DType dtype) { return nccl::type_of(dtype).has_value(); }
 
 std::unique_ptr<GpuGroup> open_gpu_group(std::span<const Context> gpus) {
   return std::make_unique<nccl::NcclGroup>(gpus);
