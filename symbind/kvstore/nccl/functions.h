@@ -14,7 +14,8 @@ inline constinit SharedLibrary library({.title = "NCCL",
                                         .file = "libnccl.so",
                                         .version = NCCL_MAJOR,
                                         .remedy = "install it (Debian: apt-get install libnccl2)",
-                                        .usual_folder = "/usr/local/cuda/lib64"});
+                                        .usual_folder = "/usr/local/cuda/lib64",
+                                        .home = &environment::text("CUDA_HOME")});
 
 #define SYMBIND_NCCL(name) \
   inline constinit SharedFunction<decltype(&::nccl##name)> name { library, "nccl" #name }
