@@ -42,7 +42,7 @@ function(symbind_install_wheel)
   if(SYMBIND_HAVE_CUDA)
     # CUDA's libraries as Python packages (nvidia-cudnn-cu13 and the like). Others are found by the system's loader, or where
     # CUDA is usually installed (backend/cuda/cuda_library.h): the folders of the building machine mean nothing elsewhere.
-    foreach(package cu13 cudnn cublas cusolver cufft cuda_nvrtc)
+    foreach(package cu13 cudnn cublas cusolver cufft cuda_nvrtc nccl)
       list(APPEND rpath "$ORIGIN/../../nvidia/${package}/lib")
     endforeach()
   endif()

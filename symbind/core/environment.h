@@ -45,6 +45,8 @@ inline constexpr Variable variables[] = {
     {"SYMBIND_JOIN_RANK", 0, 1 << 30,
      "set by an elastic job for processes that it starts in place of lost workers: the rank of the first of them; read "
      "when the first distributed store is created"},
+    {"SYMBIND_NCCL", 1, 1,
+     "use NCCL where GPUs exchange arrays: the store `nccl`, and sums over workers; read when a store needs it"},
     {"SYMBIND_PEER_TIMEOUT", 6, 86400,
      "seconds without a sign of life after which a worker of a distributed store counts as lost; read when the first "
      "such store is created"},

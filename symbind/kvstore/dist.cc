@@ -79,9 +79,20 @@ std::vector<DistStore::Push> DistStore::checked_pushes(const Keys& keys, const V
   return pushes;
 }
 
-// The sum over this worker's devices, on the CPU, and its words where gradients are compressed.
+// The sum over this worker's devices, on the GPU where the workers may sum it there; else on the CPU, and its words
+// where gradients are compressed.
 void DistStore::take_gradient(Push& push, bool in_place) const {
   DistEntry& entry = *push.entry;
+  const std::optional<Context> gpu = gpu_for(push);
+  entry.by_gpu = gpu.has_value();
+  if (gpu) {
+    if (!entry.device_sum || entry.device_sum.context() != *gpu || entry.device_sum.shape() != entry.stored.shape())
+      entry.device_sum = NDArray(entry.stored.shape(), *gpu, entry.stored.dtype());
+    const bool is_there = in_place && push.arrays.size() == 1 && push.arrays[0].context() == *gpu;
+    if (!is_there) sum_to(entry.device_sum, push.arrays, entry.copies);
+    entry.gradient = is_there ? push.arrays[0] : entry.device_sum;
+    return;
+  }
   const bool as_it_is = in_place && push.arrays.size() == 1 && !push.arrays[0].context().is_gpu();
   if (as_it_is) {
     entry.gradient = push.arrays[0];
@@ -104,6 +115,11 @@ void DistStore::take_gradient(Push& push, bool in_place) const {
     entry.words = NDArray(Shape{GradientCompression::words_for(entry.stored.size())}, cpu(), DType::int32);
   }
   member_->compression()->compress(entry.gradient, entry.residual, entry.words);
+}
+
+std::optional<Context> DistStore::gpu_for(const Push& push) const {
+  if (sum_on_ != SumOn::device || push.entry->stored.size() == 0) return std::nullopt;
+  return member_->gpu_for(push.arrays[0].context(), push.entry->stored.dtype());
 }
 
 void DistStore::start(std::vector<Push> pushes, int priority, bool in_place) {

@@ -58,6 +58,7 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   std::vector<Push> checked_pushes(const Keys& keys, const Values& values);
   std::vector<DistEntry*> checked_pulls(const Keys& keys, const Values& outs);
   void start(std::vector<Push> pushes, int priority, bool in_place);
+  std::optional<Context> gpu_for(const Push& push) const;
   void take_gradient(Push& push, bool in_place) const;
 
   const Kind kind_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <numeric>
+#include <utility>
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
@@ -67,6 +68,7 @@ void DistMember::init(const std::vector<ParamKey>& keys, const std::vector<NDArr
     DistEntry& entry = entries_[keys[i].str()];
     entry.key = keys[i];
     entry.stored = std::move(copy);
+    entry.is_on_gpu = false;
     entry.done = alone ? 0 : -1;
     entry.pending = !alone;
     made.push_back(&entry);
@@ -253,6 +255,8 @@ void DistMember::set_update(Update update) {
   finish_all();
   before_division();
   on_updater([&] {
+    for (DistEntry* const entry : in_order_)
+      if (std::exchange(entry->is_on_gpu, false)) entry->device_sum.copyto(entry->stored);
     update_ = std::move(update);
     workers_of_update_ = peers_->workers();
     divide();

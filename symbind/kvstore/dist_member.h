@@ -21,7 +21,8 @@ namespace symbind {
 // A key. Between a push and the end of its exchange it belongs to the threads of Peers, else to the store's caller.
 struct DistEntry {
   ParamKey key = 0;
-  NDArray stored;  // on the CPU
+  NDArray stored;          // on the CPU
+  bool is_on_gpu = false;  // the value is `device_sum`, and `stored` is out of date
   Shares shares;
   int64_t pushes = 0;
   int64_t done = -1;     // the last push whose exchange is finished here, 0: the initial value; under the lock of Peers
@@ -30,6 +31,7 @@ struct DistEntry {
 
   // What this worker pushes: the sum over its devices, or its compressed words.
   NDArray gradient, words;
+  bool by_gpu = false;  // the gradient is on the GPU on which the workers may sum it, to device_sum
   // Buffers that the first push allocates and later ones reuse.
   NDArray local_sum, device_sum, residual, total, pulled;
   std::vector<NDArray> copies;
@@ -57,6 +59,8 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
   void finish(const std::vector<DistEntry*>& entries);  // waits for the exchanges of these
   void finish_all();
+  // The GPU on which an array of this context is summed over the workers; none: it is exchanged through the host.
+  virtual std::optional<Context> gpu_for(Context, DType) const { return std::nullopt; }
 
   struct Update {  // how pushed values change the stored ones: at most one of these is set
     UpdaterPtr updater;

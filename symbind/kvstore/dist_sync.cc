@@ -1,11 +1,16 @@
 #include "symbind/kvstore/dist_sync.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace symbind {
 namespace {
 
 constexpr int64_t per_word = 16;  // elements of a compressed gradient
+
+bool all_by_gpu(const std::vector<DistEntry*>& entries) {
+  return std::all_of(entries.begin(), entries.end(), [](const DistEntry* entry) { return entry->by_gpu; });
+}
 
 }  // namespace
 
@@ -18,7 +23,8 @@ void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
               .bytes = {},
               .details = {settings()},
               .priority = priority,
-              .together = unit == UpdateUnit::step || unit == UpdateUnit::sequence};
+              .together = unit == UpdateUnit::step || unit == UpdateUnit::sequence,
+              .vote = all_by_gpu(entries)};
   {
     const auto guard = peers_->lock();
     for (DistEntry* const entry : entries) {
@@ -36,8 +42,13 @@ void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
 std::vector<NDArray> SyncMember::pull(const std::vector<DistEntry*>& entries) {
   finish(entries);
   std::vector<NDArray> values;
-  for (const DistEntry* const entry : entries) values.push_back(entry->stored);
+  for (const DistEntry* const entry : entries) values.push_back(entry->is_on_gpu ? entry->device_sum : entry->stored);
   return values;
+}
+
+std::optional<Context> SyncMember::gpu_for(Context context, DType dtype) const {
+  if (update_ || compression_) return std::nullopt;
+  return peers_->gpus().gpu_for(context, dtype);
 }
 
 NDArray SyncMember::sent_part(const DistEntry& entry, const Share& share) const {
@@ -66,7 +77,32 @@ void SyncMember::exchange_pushed(const Exchange& exchange) {
   auto round = std::make_shared<Round>();
   for (const std::string& name : exchange.keys) round->entries.push_back(&entry_named(name));
   round->tag = static_cast<int>(1 + exchange.number % (largest_tag / 2 - 1) * 2);
-  start(round);
+  exchange.unanimous ? sum_by_gpu(round) : start_on_host(round);
+}
+
+void SyncMember::sum_by_gpu(const std::shared_ptr<Round>& round) {
+  std::vector<WorkerGpus::Sum> sums;
+  for (const DistEntry* const entry : round->entries) sums.push_back({entry->gradient, entry->device_sum});
+  peers_->gpus().all_reduce(std::move(sums), [this, round](bool summed) {
+    if (!summed) return start_on_host(round);
+    for (DistEntry* const entry : round->entries) entry->is_on_gpu = true;
+    finish_round(round);
+  });
+}
+
+void SyncMember::start_on_host(const std::shared_ptr<Round>& round) {
+  const auto stage = [round] {
+    for (DistEntry* const entry : round->entries) {
+      if (!std::exchange(entry->by_gpu, false)) continue;
+      if (!entry->local_sum) entry->local_sum = NDArray(entry->stored.shape(), cpu(), entry->stored.dtype());
+      entry->gradient.copyto(entry->local_sum);
+      entry->gradient = entry->local_sum;
+    }
+  };
+  for (DistEntry* const entry : round->entries) entry->is_on_gpu = false;
+  const bool is_staged =
+      std::any_of(round->entries.begin(), round->entries.end(), [](const DistEntry* entry) { return entry->by_gpu; });
+  is_staged ? peers_->work(stage, [this, round] { start(round); }) : start(round);
 }
 
 // Receives for the results are posted at the start, so that they arrive at their destination without a copy.

@@ -1,6 +1,9 @@
 // Synchronous exchanges: when all workers have pushed a key, the owner of each share sums their pushes in the order of
 // the workers, updates the share once, and sends the result to all. Two rounds of messages between all pairs move as
 // many bytes as an allreduce; but every element is summed in a fixed order, and the update is done once.
+//
+// Sums without an update, of arrays that all workers have on GPUs, are left to NCCL (gpu_exchange.h), in an order of
+// its own. In its push a worker votes for that; otherwise its gradient is copied to the host when the exchange starts.
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
@@ -12,6 +15,7 @@ class SyncMember : public DistMember {
   using DistMember::DistMember;
   void push(const std::vector<DistEntry*>& entries, int priority) override;
   std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) override;
+  std::optional<Context> gpu_for(Context context, DType dtype) const override;
 
  protected:
   void exchange_pushed(const Exchange& exchange) override;
@@ -37,6 +41,8 @@ class SyncMember : public DistMember {
   std::vector<NDArray> pushed_parts(DistEntry& entry, const Share& share);
 
  private:
+  void sum_by_gpu(const std::shared_ptr<Round>& round);
+  void start_on_host(const std::shared_ptr<Round>& round);
   void start(const std::shared_ptr<Round>& round);
   void publish(const std::shared_ptr<Round>& round);
   void count(const DistEntry& entry);

@@ -8,10 +8,10 @@
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
-#include "symbind/core/log.h"
 #include "symbind/core/sum_group.h"
 #include "symbind/files/states.h"
 #include "symbind/kvstore/dist.h"
+#include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/local.h"
 #include "symbind/kvstore/server.h"
 #include "symbind/kvstore/transport.h"
@@ -69,8 +69,8 @@ std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
     if (*kind.distributed != DistStore::Kind::async) sum_over_workers_of_process();
     return store;
   }
-  if (name == "nccl") log_info("[kvstore] nccl: the GPUs of this process are summed as by device, without NCCL");
-  return std::make_shared<LocalStore>(name, kind.on_device ? LocalStore::SumOn::device : LocalStore::SumOn::cpu);
+  const auto sum_on = kind.on_device ? LocalStore::SumOn::device : LocalStore::SumOn::cpu;
+  return std::make_shared<LocalStore>(name, sum_on, name == "nccl" ? nccl_groups() : GpuGroups());
 }
 
 void KVStore::leave_job() {

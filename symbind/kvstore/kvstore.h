@@ -18,10 +18,10 @@ struct SavedStates;
 class KVStore {
  public:
   virtual ~KVStore() = default;
-  // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device, nccl: sums where the
-  // arrays are. dist_sync, dist_device_sync, dist_sync_device, dist_async, dist_device_async, dist_async_device and
-  // horovod sum over the workers of a job that mpirun started (docs/distributed.md): every worker creates its stores in
-  // the same order. They serve one thread at a time.
+  // local, local_update_cpu, local_allreduce_cpu: sums on the CPU. device, local_allreduce_device: sums where the
+  // arrays are; nccl: the same, by NCCL. dist_sync, dist_device_sync, dist_sync_device, dist_async, dist_device_async,
+  // dist_async_device and horovod sum over the workers of a job that mpirun started (docs/distributed.md): every worker
+  // creates its stores in the same order. They serve one thread at a time.
   static std::shared_ptr<KVStore> create(const std::string& type = "local");
   // Ends this process's part in a distributed job, as the end of the program does: tells the other workers that it
   // leaves, serves them until all have left, and returns. Does nothing without a job.

@@ -1,11 +1,24 @@
 #include "symbind/kvstore/local.h"
 
+#include <algorithm>
 #include <set>
 
 #include "symbind/core/error.h"
 #include "symbind/kvstore/sum.h"
 
 namespace symbind {
+namespace {
+
+// Then the order of the copies matters.
+bool write_one_storage_twice(const KVStore::Values& outs) {
+  std::set<const Storage*> written;
+  for (const std::vector<NDArray>& arrays : outs)
+    for (const NDArray& array : arrays)
+      if (!written.insert(&array.storage()).second) return true;
+  return false;
+}
+
+}  // namespace
 
 LocalStore::Entry& LocalStore::entry_of(const ParamKey& key, const char* call) {
   const auto found = entries_.find(key);
@@ -63,13 +76,42 @@ void LocalStore::sum_into(const NDArray& out, Push& push) const {
     sum_to(out, push.arrays, push.entry->copies);
 }
 
-NDArray LocalStore::sum_for_update(Push& push) const {
+// Null: the arrays are summed or copied one by one.
+GpuGroup* LocalStore::group_of(const std::vector<NDArray>& arrays, const NDArray& stored) const {
+  if (!groups_ || stored.size() == 0) return nullptr;
+  std::vector<Context> contexts;
+  for (const NDArray& array : arrays) {
+    if (array.dtype() != stored.dtype()) return nullptr;
+    contexts.push_back(array.context());
+  }
+  if (std::find(contexts.begin(), contexts.end(), stored.context()) == contexts.end()) return nullptr;
+  return groups_(contexts, stored.dtype());
+}
+
+// Without an updater the sum replaces the value; else an only array of the value's device is passed on as it is.
+NDArray LocalStore::place_of_sum(Push& push) const {
   Entry& entry = *push.entry;
+  if (!updates()) return entry.stored;
   const bool as_it_is = push.arrays.size() == 1 && !compression_ && push.arrays[0].context() == entry.stored.context();
   if (as_it_is) return push.arrays[0];
   if (!entry.sum) entry.sum = NDArray(entry.stored.shape(), entry.stored.context(), entry.stored.dtype());
-  sum_into(entry.sum, push);
   return entry.sum;
+}
+
+std::vector<NDArray> LocalStore::sums_of(std::vector<Push>& pushes) const {
+  std::vector<NDArray> sums;
+  sums.reserve(pushes.size());
+  std::map<GpuGroup*, std::vector<GpuGroup::Sum>> by_group;
+  for (Push& push : pushes) {
+    const NDArray& sum = sums.emplace_back(place_of_sum(push));
+    if (updates() && sum.same_memory(push.arrays[0])) continue;
+    if (GpuGroup* const group = compression_ ? nullptr : group_of(push.arrays, push.entry->stored))
+      by_group[group].push_back({push.arrays, sum});
+    else
+      sum_into(sum, push);
+  }
+  for (const auto& [group, of_group] : by_group) group->reduce(of_group);
+  return sums;
 }
 
 // Compressed and summed by the host, whatever the devices: the words of a GPU's gradient are made from a copy of it.
@@ -94,14 +136,13 @@ void LocalStore::push(const Keys& keys, const Values& values, int /*priority*/) 
   const std::lock_guard lock(mutex_);
   std::vector<Push> pushes = checked_pushes(keys, values);
   for (Push& each : pushes) place(*each.entry, each.arrays[0]);
-  if (!updates()) {
-    for (Push& each : pushes) sum_into(each.entry->stored, each);
-  } else if (update_function_) {
-    for (Push& each : pushes) update_function_(*each.key, sum_for_update(each), each.entry->stored);
-  } else {
+  const std::vector<NDArray> sums = sums_of(pushes);
+  if (update_function_) {
+    for (size_t i = 0; i < pushes.size(); ++i) update_function_(*pushes[i].key, sums[i], pushes[i].entry->stored);
+  } else if (updater_) {
     std::vector<Updater::Item> items;
     items.reserve(pushes.size());
-    for (Push& each : pushes) items.push_back({*each.key, sum_for_update(each), each.entry->stored});
+    for (size_t i = 0; i < pushes.size(); ++i) items.push_back({*pushes[i].key, sums[i], pushes[i].entry->stored});
     (*updater_)(items);
   }
 }
@@ -120,7 +161,14 @@ void LocalStore::pull(const Keys& keys, const Values& outs, int /*priority*/) {
   check_pull(keys, outs);
   std::vector<NDArray> stored;
   for (const ParamKey& key : keys) stored.push_back(entry_of(key, "pull").stored);
-  copy_out(stored, outs);
+  if (!groups_ || write_one_storage_twice(outs)) return copy_out(stored, outs);
+  std::map<GpuGroup*, std::vector<GpuGroup::Copy>> by_group;
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (GpuGroup* const group = group_of(outs[i], stored[i]))
+      by_group[group].push_back({stored[i], outs[i]});
+    else
+      copy_out(std::span(&stored[i], 1), {outs[i]});
+  for (const auto& [group, copies] : by_group) group->broadcast(copies);
 }
 
 void LocalStore::pushpull(const Keys& keys, const Values& values, const Values& outs, int priority) {

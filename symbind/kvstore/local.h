@@ -1,5 +1,5 @@
 // The store of one process. A value is stored where its gradients are summed: on the CPU for `local`, on the device of
-// the first array that was pushed for `device`.
+// the first array that was pushed for `device` and `nccl`.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "symbind/kvstore/compression.h"
+#include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/kvstore.h"
 #include "symbind/kvstore/values.h"
 #include "symbind/optim/updater.h"
@@ -19,7 +20,9 @@ namespace symbind {
 class LocalStore : public KVStore {
  public:
   enum class SumOn { cpu, device };
-  LocalStore(std::string type, SumOn sum_on) : type_(std::move(type)), sum_on_(sum_on) {}
+  // Arrays of GPUs for which there is a group are summed and copied by it.
+  LocalStore(std::string type, SumOn sum_on, GpuGroups groups = {})
+      : type_(std::move(type)), sum_on_(sum_on), groups_(std::move(groups)) {}
 
   void init(const Keys& keys, const std::vector<NDArray>& values) override;
   void push(const Keys& keys, const Values& values, int priority = 0) override;
@@ -56,12 +59,15 @@ class LocalStore : public KVStore {
   void check_pull(const Keys& keys, const Values& outs);
   bool updates() const { return updater_ || update_function_; }
   void place(Entry& entry, const NDArray& first) const;
+  GpuGroup* group_of(const std::vector<NDArray>& arrays, const NDArray& stored) const;
+  std::vector<NDArray> sums_of(std::vector<Push>& pushes) const;
+  NDArray place_of_sum(Push& push) const;
   void sum_into(const NDArray& out, Push& push) const;
-  NDArray sum_for_update(Push& push) const;
   void sum_compressed(const NDArray& out, Push& push) const;
 
   const std::string type_;
   const SumOn sum_on_;
+  const GpuGroups groups_;
   // One call at a time; recursive since an updater may call the store.
   mutable std::recursive_mutex mutex_;
   std::map<ParamKey, Entry> entries_;

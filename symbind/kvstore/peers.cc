@@ -52,7 +52,7 @@ Exchange read_exchange(MessageReader& in) {
 }  // namespace
 
 Peers::Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options)
-    : options_(options), process_(::getpid()) {
+    : options_(options), process_(::getpid()), gpus_(*this, options.gpus) {
   std::promise<void> opened;
   std::future<void> result = opened.get_future();
   communicator_ = std::thread([this, open = std::move(open), &opened] { communicate(open, &opened); });
@@ -84,8 +84,10 @@ std::atomic<std::shared_ptr<Peers>*> peers_of_process = nullptr;
 std::shared_ptr<Peers> Peers::of_process() {
   static std::shared_ptr<Peers>* const peers = [] {
     const std::chrono::seconds timeout(environment::variable("SYMBIND_PEER_TIMEOUT").value());
-    const Options options{
-        .timeout = timeout, .elastic = environment::variable("SYMBIND_ELASTIC").on(), .start_within = 10 * timeout};
+    const Options options{.timeout = timeout,
+                          .elastic = environment::variable("SYMBIND_ELASTIC").on(),
+                          .start_within = 10 * timeout,
+                          .gpus = nccl_connector()};
     auto* const made = new std::shared_ptr<Peers>(std::make_shared<Peers>(&open_mpi, options));
     peers_of_process = made;
     std::atexit(&leave_process);

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "symbind/kvstore/coordinator.h"
+#include "symbind/kvstore/gpu_exchange.h"
 #include "symbind/kvstore/message.h"
 #include "symbind/kvstore/progress.h"
 #include "symbind/kvstore/transport.h"
@@ -47,7 +48,8 @@ class Peers {
     std::chrono::milliseconds longest_exit{10000};  // that leave() waits once nothing is left to wait for
     std::chrono::milliseconds exit_delay{1000};  // after a failure, before the end of this process ends the whole job
     bool elastic = false;                        // continue without a lost worker
-    std::chrono::milliseconds start_within{60000};  // a process that replaces a lost worker
+    std::chrono::milliseconds start_within{60000};       // a process that replaces a lost worker
+    std::shared_ptr<const GpuConnector> gpus = nullptr;  // null: workers exchange arrays through the host
   };
   // Opens the transport on the communication thread.
   explicit Peers(std::function<std::unique_ptr<Transport>()> open, const Options& options);
@@ -66,6 +68,7 @@ class Peers {
   std::string title(int rank) const;  // "worker 2" or "server 0"
   std::string host(int rank) const;
   bool elastic() const { return options_.elastic; }
+  GpuExchange& gpus() { return gpus_; }
 
   // A store as the peers see it; called on the communication thread.
   class Member {
@@ -210,6 +213,7 @@ class Peers {
 
   const Options options_;
   const int process_;
+  GpuExchange gpus_;
   std::atomic<int> rank_ = 0, size_ = 1, workers_ = 1;
 
   // ---- shared by the threads, under mutex_ ----

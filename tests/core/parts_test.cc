@@ -16,7 +16,7 @@ TEST(Parts, AreListedOnceWithAReasonWhereTheyAreNotUsable) {
     EXPECT_TRUE(names.insert(part.name).second) << part.name;
     EXPECT_TRUE(part.usable || !part.details.empty()) << part.name;
   }
-  for (const char* name : {"CPU", "LAPACK", "oneDNN", "JPEG images", "PNG images", "Open MPI", "CUDA"})
+  for (const char* name : {"CPU", "LAPACK", "oneDNN", "JPEG images", "PNG images", "Open MPI", "NCCL", "CUDA"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 

@@ -45,12 +45,21 @@ MAY_INCLUDE = {
 VENDOR_HEADERS = {
     "backend/cpu": r"omp\.h",
     "backend/onednn": r"(oneapi/dnnl/|dnnl).*",
-    "backend/cuda": r"(cuda|cublas|cudnn|nvrtc|nvtx|nccl|cub/|thrust/|cooperative_groups|curand|mma\.h).*",
+    "backend/cuda": r"(cuda|cublas|cudnn|nvrtc|nvtx|cub/|thrust/|cooperative_groups|curand|mma\.h).*",
     "kvstore/mpi": r"mpi\.h",
+    "kvstore/nccl": r"nccl.*\.h",
     "data/jpeg": r"(jpeglib|jerror|turbojpeg)\.h",
     "data/png": r"png\.h",
 }
-OPTIONAL = {"backend/onednn", "backend/cuda", "backend/cuda/cudnn", "kvstore/mpi", "data/jpeg", "data/png"}
+OPTIONAL = {
+    "backend/onednn",
+    "backend/cuda",
+    "backend/cuda/cudnn",
+    "kvstore/mpi",
+    "kvstore/nccl",
+    "data/jpeg",
+    "data/png",
+}
 STUBS = {str(PurePosixPath(f).with_name("no_" + PurePosixPath(f).name)) for f in OPTIONAL}
 
 # Libraries that a user of the installed headers need not have.

@@ -5,6 +5,7 @@
 
 #include "symbind/backend/cuda/cublas_lt.h"
 #include "symbind/backend/cuda/faults.h"
+#include "symbind/core/device_queue.h"
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 
@@ -161,6 +162,12 @@ void CudaDevice::synchronize() {
 }
 
 }  // namespace cuda_backend
+
+DeviceQueue hold_queue(Device& gpu) {
+  auto& device = cuda_backend::CudaDevice::of(gpu);
+  auto hold = std::make_shared<cuda_backend::Queueing>(device);
+  return {device.stream(), std::move(hold)};
+}
 
 int count_gpu_devices() {
   int count = 0;

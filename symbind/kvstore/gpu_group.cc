@@ -1,0 +1,40 @@
+#include "symbind/kvstore/gpu_group.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "symbind/core/log.h"
+
+namespace symbind {
+namespace {
+
+GpuGroup* group_of_process(const std::vector<Context>& gpus) {
+  static std::mutex mutex;
+  static std::map<std::vector<Context>, std::unique_ptr<GpuGroup>> groups;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<GpuGroup>& group = groups[gpus];
+  if (!group) group = open_gpu_group(gpus);
+  return group.get();
+}
+
+}  // namespace
+
+bool are_different_gpus(std::span<const Context> contexts) {
+  const std::set<Context> different(contexts.begin(), contexts.end());
+  return contexts.size() > 1 && different.size() == contexts.size() &&
+         std::all_of(contexts.begin(), contexts.end(), [](Context context) { return context.is_gpu(); });
+}
+
+GpuGroups nccl_groups() {
+  if (const std::string problem = nccl_problem(); !problem.empty()) {
+    log_warning("[kvstore] nccl: sums as device does: ", problem);
+    return nullptr;
+  }
+  return [](const std::vector<Context>& contexts, DType dtype) {
+    return are_different_gpus(contexts) && nccl_adds(dtype) ? group_of_process(contexts) : nullptr;
+  };
+}
+
+}  // namespace symbind

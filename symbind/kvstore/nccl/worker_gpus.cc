@@ -1,0 +1,119 @@
+#include "symbind/kvstore/worker_gpus.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "symbind/core/device_queue.h"
+#include "symbind/core/error.h"
+#include "symbind/kvstore/gpu_group.h"
+#include "symbind/kvstore/nccl/functions.h"
+
+namespace symbind {
+namespace nccl {
+namespace {
+
+void check_cuda(cudaError_t status, const char* doing) {
+  require(status == cudaSuccess, "[NCCL] ", doing, ": ", cudaGetErrorString(status));
+}
+
+// Sets the current device of the calling thread. Does not hold the device's queue: connecting waits for other workers.
+class Current {
+ public:
+  explicit Current(Context gpu) {
+    check_cuda(cudaGetDevice(&before_), "asking for the current GPU");
+    check_cuda(cudaSetDevice(gpu.id), "choosing a GPU");
+  }
+  ~Current() { cudaSetDevice(before_); }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+class NcclWorkerGpus final : public WorkerGpus {
+ public:
+  NcclWorkerGpus(Context gpu, const GpuConnector::Id& id, int rank, int size) : gpu_(gpu) {
+    ncclUniqueId unique;
+    static_assert(sizeof unique == sizeof id);
+    std::memcpy(&unique, id.data(), sizeof unique);
+    Device::get(gpu);  // fails with a clearer message
+    const Current current(gpu);
+    check_cuda(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), "making an event");
+    check(CommInitRank(&comm_, size, unique, rank), "connecting the GPUs of the workers");
+  }
+  ~NcclWorkerGpus() override {
+    if (comm_) CommDestroy(comm_);
+    cudaEventDestroy(summed_);
+  }
+
+  void all_reduce(std::span<const Sum> sums) override {
+    require(comm_ != nullptr, "[NCCL] the GPUs of the workers are no longer connected");
+    const DeviceQueue queue = hold_queue(Device::get(gpu_));
+    const auto stream = static_cast<cudaStream_t>(queue.stream);
+    constexpr const char* doing = "summing over workers";
+    for (size_t begin = 0; begin < sums.size(); begin += most_operations)
+      grouped(doing, [&] {
+        for (const Sum& sum : sums.subspan(begin, std::min(most_operations, sums.size() - begin)))
+          check(AllReduce(sum.from.data(), sum.to.mutable_data(), static_cast<size_t>(sum.to.size()),
+                          *type_of(sum.to.dtype()), ncclSum, comm_, stream),
+                doing);
+      });
+    check_cuda(cudaEventRecord(summed_, stream), doing);
+  }
+
+  bool finished() override {
+    ncclResult_t result = ncclSuccess;
+    check(CommGetAsyncError(comm_, &result), "summing over workers");
+    if (result != ncclInProgress) check(result, "summing over workers");
+    const cudaError_t status = cudaEventQuery(summed_);
+    if (status == cudaErrorNotReady) return false;
+    check_cuda(status, "summing over workers");
+    return true;
+  }
+
+  void abort() override {
+    if (comm_) CommAbort(std::exchange(comm_, nullptr));
+  }
+
+ private:
+  const Context gpu_;
+  cudaEvent_t summed_ = nullptr;
+  ncclComm_t comm_ = nullptr;
+};
+
+class NcclConnector final : public GpuConnector {
+ public:
+  bool takes(Context context, DType dtype) const override {
+    return context.is_gpu() && nccl_adds(dtype) && nccl_problem().empty();
+  }
+
+  std::string identity(Context gpu) const override {
+    cudaDeviceProp properties;
+    check_cuda(cudaGetDeviceProperties(&properties, gpu.id), "asking for the identity of a GPU");
+    std::string text;
+    for (const char byte : properties.uuid.bytes)
+      for (const int digit : {(byte >> 4) & 15, byte & 15}) text += "0123456789abcdef"[digit];
+    return text;
+  }
+
+  Id make_id() const override {
+    ncclUniqueId unique;
+    check(GetUniqueId(&unique), "making the id of a connection");
+    Id id;
+    std::memcpy(id.data(), &unique, sizeof unique);
+    return id;
+  }
+
+  std::unique_ptr<WorkerGpus> connect(Context gpu, const Id& id, int rank, int size) const override {
+    return std::make_unique<NcclWorkerGpus>(gpu, id, rank, size);
+  }
+};
+
+}  // namespace
+}  // namespace nccl
+
+std::shared_ptr<const GpuConnector> nccl_connector() { return std::make_shared<nccl::NcclConnector>(); }
+
+}  // namespace symbind
