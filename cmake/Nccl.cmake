@@ -34,7 +34,10 @@ endif()
 # symbind_compile_nccl(source...): only these include the header.
 function(symbind_compile_nccl)
   if(SYMBIND_HAVE_NCCL)
-    list(TRANSFORM CUDAToolkit_INCLUDE_DIRS PREPEND "-isystem" OUTPUT_VARIABLE cuda)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-isystem${SYMBIND_NCCL_INCLUDE_DIR};${cuda}")
+    # A folder that the compiler searches anyway must not be named: the standard library's headers would not find C's.
+    set(folders "${SYMBIND_NCCL_INCLUDE_DIR}" ${CUDAToolkit_INCLUDE_DIRS})
+    list(REMOVE_ITEM folders ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} /usr/include)
+    list(TRANSFORM folders PREPEND "-isystem")
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${folders}")
   endif()
 endfunction()
