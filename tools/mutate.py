@@ -45,7 +45,7 @@ BROADER = {
     "files": ["fuzz", "optim", "train"],
     "train": ["oracle", "examples"],
 }
-# Tests of Python files whose name is another: by the stem of the file, or a folder it is in.
+# Tests of Python files whose name is another: by the folder and the stem of the file, its stem, or a folder it is in.
 PYTHON_TESTS = {
     "__main__": ["main"],
     "_adamw": ["contrib", "optimizer"],
@@ -75,6 +75,8 @@ PYTHON_TESTS = {
     "random": ["creation"],
     "runtime": ["contrib"],
     "updater": ["optimizer"],
+    "kvstore/base": ["kvstore"],
+    "rnn/io": ["rnn"],
 }
 SMALL_MODULES = {"engine", "util", "libinfo", "registry"}
 PYTHON_FOLDER = ROOT / "tests/python"
@@ -176,7 +178,7 @@ def pytest(files, targets):
 
 def python_tests(path):
     """The files that mirror a source, or else one of the folders it is in, the innermost first."""
-    for stem in (path.stem, *reversed(path.parts[2:-1])):
+    for stem in (f"{path.parent.name}/{path.stem}", path.stem, *reversed(path.parts[2:-1])):
         names = ["small_modules"] if stem in SMALL_MODULES else PYTHON_TESTS.get(stem, [stem])
         files = [PYTHON_FOLDER / f"test_{name}.py" for name in names]
         if all(file.exists() for file in files):

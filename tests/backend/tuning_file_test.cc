@@ -54,6 +54,11 @@ TEST(TuningFile, OtherConditionsHaveAnotherFile) {
   EXPECT_EQ(other.find({1}), nullptr);
 }
 
+TEST(TuningFile, IsNamedAfterItsSubjectAndConditions) {
+  EXPECT_EQ(TuningFile("folder", "products", conditions).path(), "folder/products-A_device_2_units_driver_1_5.txt");
+  EXPECT_EQ(TuningFile("folder", "products", " (az) AZ-09").path(), "folder/products-az_AZ_09.txt");
+}
+
 TEST(TuningFile, ProcessesThatWriteByTurnsLoseNothing) {
   const TempDir folder;
   TuningFile first(folder.file(""), "products", conditions), second(folder.file(""), "products", conditions);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
+#include "symbind/ops/activation.h"
+#include "symbind/ops/elementwise.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
@@ -78,6 +80,32 @@ TEST(BatchNorm, GradientsAgreeWithFiniteDifferences) {
           {.aux = {{"bn_moving_mean", part(4, -1)}, {"bn_moving_var", part(5, 0.5)}}}))
           << "axis " << axis << (global ? " with moving statistics" : "");
     }
+}
+
+// The operator that is fused on devices with a kernel for it, on one without.
+TEST(BatchNorm, WithASumAndReluHasTheNumbersOfTheSingleOperators) {
+  const auto sum = Symbol::variable("sum");
+  const BatchNorm params{.momentum = 0.75, .fix_gamma = false, .output_mean_var = true};
+  const Symbol norm = batch_norm(x, params, "bn");
+  const Symbol single = Symbol::group({activation(norm[0] + sum, {.act_type = "relu"}), norm[1], norm[2]});
+  const Symbol fused = batch_norm_add_relu({{"data", x}, {"sum", sum}}, {params}, "bn");
+  const Shape shape{4, 3, 5};
+  const auto bound_with_values = [&](const Symbol& net) {
+    auto executor = simple_bind(net, cpu(), {{"x", shape}, {"sum", shape}}, {.grad_req = "null"});
+    uint64_t seed = 0;
+    for (const auto& values : {executor->arg_dict(), executor->aux_dict()})
+      for (const auto& [name, array] : values) random_array(array.shape(), ++seed, 0.25, 2).copyto(array);
+    random_array(shape, 9, -1, 1).copyto(executor->arg_dict().at("sum"));
+    return executor;
+  };
+  const auto expected = bound_with_values(single), executor = bound_with_values(fused);
+  for (const bool train : {true, false}) {
+    const auto outputs = executor->forward(train), expected_outputs = expected->forward(train);
+    ASSERT_EQ(outputs.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(all_close(outputs[i], expected_outputs[i], close)) << i << ", " << train;
+    for (const auto& [name, state] : expected->aux_dict())
+      EXPECT_TRUE(all_close(executor->aux_dict().at(name), state, close)) << name << ", " << train;
+  }
 }
 
 TEST(BatchNorm, IsExactFarFromZero) {

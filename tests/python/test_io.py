@@ -162,6 +162,21 @@ def test_what_arrays_may_be_given_as():
     assert mx.io.NDArrayIter(np.zeros((4, 1))).next().label == []
 
 
+def test_arrays_are_named_as_iterators_name_them():
+    kept = mx.nd.ones((3,), dtype="int32")
+    by_name = mx.io._init_data({"b": np.zeros((2, 1)), "a": kept}, allow_empty=False, default_name="data")
+    assert [name for name, _ in by_name] == ["a", "b"]
+    assert by_name[0][1] is kept and isinstance(by_name[1][1], mx.nd.NDArray) and by_name[1][1].shape == (2, 1)
+    assert mx.io._init_data(kept, allow_empty=False, default_name="data") == [("data", kept)]
+    listed = mx.io._init_data([kept, kept], allow_empty=False, default_name="x")
+    assert [name for name, _ in listed] == ["_0_x", "_1_x"]
+    assert mx.io._init_data(None, allow_empty=True, default_name="data") == []
+    with pytest.raises(ValueError, match="at least one array"):
+        mx.io._init_data(None, allow_empty=False, default_name="data")
+    with pytest.raises(TypeError, match="not int"):
+        mx.io._init_data(7, allow_empty=False, default_name="data")
+
+
 def test_wrong_arrays_are_refused():
     with pytest.raises(TypeError, match="must be an NDArray"):
         mx.io.NDArrayIter("x")

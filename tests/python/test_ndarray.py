@@ -67,6 +67,19 @@ def test_views_and_copies():
     column = array[:, 1:3]
     column[:] = 0
     assert array.asnumpy()[0, 1] == 5
+    vector = mx.nd.arange(4)
+    vector[1:3][:] = -1
+    assert vector.asnumpy().tolist() == [0, -1, -1, 3]
+
+
+@pytest.mark.parametrize("key", [Ellipsis, ()])
+def test_all_of_an_array_is_a_view(key):
+    array = mx.nd.arange(6).reshape((3, 2))
+    array[key][:] = -1
+    assert array[key].shape == (3, 2) and (array.asnumpy() == -1).all()
+    with mx.util.np_shape():
+        element = mx.nd.array(3)
+        assert element[key].shape == () and element[key].asscalar() == 3
 
 
 def keys(shape):
