@@ -466,8 +466,8 @@ TEST(InternalOperators, AreThoseThatNoUserNeeds) {
   for (const char* name :
        {"_plus", "_arange", "_mul_scalar", "_random_uniform", "_slice_assign", "sgd_update", "_copy"})
     EXPECT_FALSE(registry.find_public(name).internal) << name;
-  for (const char* name :
-       {"_BatchNorm_Relu", "_Convolution_Fused", "_pointwise", "_pointwise_cell", "_reorder", "_FullyConnected_Activation"})
+  for (const char* name : {"_BatchNorm_Relu", "_Convolution_Fused", "_pointwise", "_pointwise_cell", "_reorder",
+                           "_FullyConnected_Activation"})
     EXPECT_TRUE(registry.find(name).internal) << name;
   EXPECT_LT(registry.all_public().size(), registry.all().size());
 }
