@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "symbind/core/part_sources.h"
+
 namespace symbind {
 
 std::vector<Part> parts() {

@@ -19,14 +19,3 @@ struct Part {
 std::vector<Part> parts();
 
 }  // namespace symbind
-
-namespace symbind {
-
-// Supplied when linking: by backend/cpu, backend/onednn, backend/cuda, data and kvstore, or by their stubs.
-std::vector<Part> cpu_parts();
-Part onednn_part();
-std::vector<Part> gpu_parts();
-std::vector<Part> image_parts();
-std::vector<Part> store_parts();
-
-}  // namespace symbind

@@ -1,5 +1,4 @@
-#include "symbind/core/parts.h"
-
+#include "symbind/core/part_sources.h"
 #include "symbind/data/codec.h"
 
 namespace symbind {

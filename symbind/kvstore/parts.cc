@@ -1,5 +1,4 @@
-#include "symbind/core/parts.h"
-
+#include "symbind/core/part_sources.h"
 #include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/transport.h"
 

@@ -1,9 +1,8 @@
-#include "symbind/core/parts.h"
-
 #include "symbind/backend/cpu/lapack.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
+#include "symbind/core/part_sources.h"
 
 namespace symbind {
 

@@ -1,5 +1,3 @@
-#include "symbind/core/parts.h"
-
 #include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/cublas.h"
 #include "symbind/backend/cuda/cublas_lt.h"
@@ -10,6 +8,7 @@
 #include "symbind/core/device.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/core/part_sources.h"
 
 namespace symbind {
 namespace {

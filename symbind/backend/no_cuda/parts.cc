@@ -1,4 +1,4 @@
-#include "symbind/core/parts.h"
+#include "symbind/core/part_sources.h"
 
 namespace symbind {
 

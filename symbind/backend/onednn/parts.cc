@@ -1,7 +1,6 @@
-#include "symbind/core/parts.h"
-
 #include "symbind/backend/onednn/library.h"
 #include "symbind/core/error.h"
+#include "symbind/core/part_sources.h"
 
 namespace symbind {
 
