@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <queue>
-#include <ranges>
 #include <set>
 #include <vector>
 
@@ -51,7 +50,8 @@ class CellFusion {
   // None: there is no cell.
   std::optional<Graph> run() {
     std::map<NodeId, Cell> cells;  // by their last node
-    for (const GraphNode& node : std::views::reverse(graph_.nodes)) {
+    for (auto at = graph_.nodes.rbegin(); at != graph_.nodes.rend(); ++at) {
+      const GraphNode& node = *at;
       if (group_[node.id] != NodeId::none) continue;
       if (std::optional<Cell> cell = collect(node)) cells.emplace(node.id, std::move(*cell));
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <ranges>
 #include <set>
 #include <vector>
 
@@ -34,8 +33,8 @@ class PointwiseFusion {
 
   Graph run() {
     PerNode<std::vector<NodeId>> members(graph_.nodes.size());  // of each group, by its last node
-    for (const GraphNode& node : std::views::reverse(graph_.nodes))
-      if (fusible_[node.id] && group_[node.id] == NodeId::none) members[node.id] = collect(node);
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node)
+      if (fusible_[node->id] && group_[node->id] == NodeId::none) members[node->id] = collect(*node);
 
     Rewriter rewriter(graph_);
     rewriter.for_each_node([&](const GraphNode& node) {

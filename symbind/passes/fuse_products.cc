@@ -3,7 +3,6 @@
 // nor summed. The gradient of a shared bias, a sum of sums over the same rows, becomes one sum.
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 #include <vector>
 
@@ -27,7 +26,8 @@ class ProductFusion {
   Graph run() {
     std::map<NodeId, Total> totals;                       // by their last node
     PerNode<bool> looked_at(graph_.nodes.size(), false);  // part of a larger sum
-    for (const GraphNode& node : std::views::reverse(graph_.nodes)) {
+    for (auto at = graph_.nodes.rbegin(); at != graph_.nodes.rend(); ++at) {
+      const GraphNode& node = *at;
       if (looked_at[node.id] || !is_sum(node)) continue;
       Total total = terms_of(node);
       for (const NodeId inside : total.inside) looked_at[inside] = true;

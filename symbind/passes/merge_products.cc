@@ -168,7 +168,7 @@ class ProductMerging {
       });
     }
     // Forward runs to its end before backward begins.
-    std::ranges::stable_partition(order_, [&](NodeId node) { return !graph_.is_backward(node); });
+    std::stable_partition(order_.begin(), order_.end(), [&](NodeId node) { return !graph_.is_backward(node); });
   }
 
   void write() {
