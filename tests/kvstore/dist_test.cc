@@ -45,8 +45,7 @@ TEST(DistSync, HasTheBitsOfOneProcessWithAsManyContexts) {
 }
 
 TEST(DistSync, HasTheBitsOfOneProcessWithEveryOptimizer) {
-  for (const std::string& name : list_optimizers()) {
-    if (name == "sgld" || name == "groupadagrad") continue;  // draws random numbers; takes matrices alone
+  for (const std::string& name : optimizers) {
     expect_the_bits_of_one_process(4, {.optimizer = name, .params = {{"learning_rate", 0.1}}});
   }
 }
