@@ -27,12 +27,7 @@ if(SYMBIND_CUDA)
     # ccache makes a path relative only where it is an argument of its own: not in nvcc's usual -isystem=path.
     set(CMAKE_INCLUDE_SYSTEM_FLAG_CUDA "-isystem ")
     set(SYMBIND_HAVE_CUDA ON)
-    file(GLOB packaged_cudnn "${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/nvidia/cudnn")
-    find_path(SYMBIND_CUDNN_INCLUDE_DIR cudnn_graph.h
-      HINTS ${CUDNN_ROOT} ENV CUDNN_ROOT ${CUDAToolkit_INCLUDE_DIRS} ${packaged_cudnn} PATH_SUFFIXES include)
-    find_library(SYMBIND_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9
-      HINTS ${CUDNN_ROOT} ENV CUDNN_ROOT ${CUDAToolkit_LIBRARY_DIR} ${packaged_cudnn} PATH_SUFFIXES lib lib64)
-    mark_as_advanced(SYMBIND_CUDNN_INCLUDE_DIR SYMBIND_CUDNN_LIBRARY)
+    symbind_find_beside_cuda(CUDNN cudnn cudnn_graph.h cudnn libcudnn.so.9)
     set(SYMBIND_CUDNN_SUMMARY "without cuDNN")
     if(SYMBIND_CUDNN_INCLUDE_DIR AND SYMBIND_CUDNN_LIBRARY)
       set(SYMBIND_HAVE_CUDNN ON)

@@ -7,17 +7,9 @@ set(SYMBIND_NCCL_SUMMARY "off")
 if(SYMBIND_NCCL)
   set(SYMBIND_NCCL_SUMMARY "not found")
   if(SYMBIND_HAVE_CUDA)
-    file(GLOB packaged_nccl "${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/nvidia/nccl")
-    find_path(SYMBIND_NCCL_INCLUDE_DIR nccl.h
-      HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_INCLUDE_DIRS} ${packaged_nccl} PATH_SUFFIXES include)
-    # For the run path.
-    find_library(SYMBIND_NCCL_LIBRARY NAMES nccl libnccl.so.2
-      HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_LIBRARY_DIR} ${packaged_nccl} PATH_SUFFIXES lib lib64)
-    mark_as_advanced(SYMBIND_NCCL_INCLUDE_DIR SYMBIND_NCCL_LIBRARY)
+    symbind_find_beside_cuda(NCCL nccl nccl.h nccl libnccl.so.2)  # the library for the run path
     if(SYMBIND_NCCL_INCLUDE_DIR)
-      file(STRINGS "${SYMBIND_NCCL_INCLUDE_DIR}/nccl.h" version REGEX "#define NCCL_(MAJOR|MINOR) ")
-      string(REGEX MATCHALL "[0-9]+" version "${version}")
-      list(JOIN version "." version)
+      symbind_header_version(version "${SYMBIND_NCCL_INCLUDE_DIR}/nccl.h" "#define NCCL_(MAJOR|MINOR) ")
       if(version VERSION_GREATER_EQUAL 2.13)
         set(SYMBIND_HAVE_NCCL ON)
         set(SYMBIND_NCCL_SUMMARY "${version}")
@@ -34,10 +26,7 @@ endif()
 # symbind_compile_nccl(source...): only these include the header.
 function(symbind_compile_nccl)
   if(SYMBIND_HAVE_NCCL)
-    # A folder that the compiler searches anyway must not be named: the standard library's headers would not find C's.
-    set(folders "${SYMBIND_NCCL_INCLUDE_DIR}" ${CUDAToolkit_INCLUDE_DIRS})
-    list(REMOVE_ITEM folders ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} /usr/include)
-    list(TRANSFORM folders PREPEND "-isystem")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${folders}")
+    symbind_system_includes(options "${SYMBIND_NCCL_INCLUDE_DIR}" ${CUDAToolkit_INCLUDE_DIRS})
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
   endif()
 endfunction()
