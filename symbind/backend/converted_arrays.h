@@ -1,4 +1,4 @@
-// The arrays of a ConvertArrays: their types, and the change of their layout as a transposition.
+// Operators that convert input i to the type of output i, or to its layout, which is a transposition.
 #pragma once
 
 #include <cstdint>

@@ -33,8 +33,9 @@ std::optional<MapLoop> loop_of(const PointwiseInstruction& instruction, const Te
   return loop && loop->arity == instruction.operands.size() && loop->type == tensor.dtype ? loop : std::nullopt;
 }
 
+template <class Program>
 std::string refuse(const NodeView& node) {
-  for (const PointwiseInstruction& instruction : node.as<Pointwise>().instructions)
+  for (const PointwiseInstruction& instruction : node.as<Program>().instructions)
     if (!loop_of(instruction, node.outputs[0]))
       return join(instruction.op->name, " of ", node.outputs[0].dtype, " is not computed in its own type");
   return "";
@@ -114,13 +115,6 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
 }
 
 // ---- Programs with several results, over matrices that are columns of arrays ----------------------------------------
-
-std::string refuse_cell(const NodeView& node) {
-  for (const PointwiseInstruction& instruction : node.as<PointwiseCell>().instructions)
-    if (!loop_of(instruction, node.outputs[0]))
-      return join(instruction.op->name, " of ", node.outputs[0].dtype, " is not computed in its own type");
-  return "";
-}
 
 // The elements of a matrix of the program: a block, or those of an array.
 struct CellValue {
@@ -290,8 +284,8 @@ std::unique_ptr<Kernel> build_cell(const NodeView& node) {
 }  // namespace
 
 void add_pointwise(ImplementationTable& table) {
-  table.add<Pointwise>({"blocks", refuse, build});
-  table.add<PointwiseCell>({"blocks", refuse_cell, build_cell});
+  table.add<Pointwise>({"blocks", refuse<Pointwise>, build});
+  table.add<PointwiseCell>({"blocks", refuse<PointwiseCell>, build_cell});
 }
 
 }  // namespace symbind::cpu_backend

@@ -1,6 +1,6 @@
 #include "symbind/ops/amp.h"
 
-#include "symbind/backend/array_casts.h"
+#include "symbind/backend/converted_arrays.h"
 #include "symbind/backend/cuda/copy.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
@@ -11,16 +11,16 @@ namespace {
 
 // Output i is input i in the type of the output. An output may be unused, and one may be the input's memory.
 std::unique_ptr<Kernel> build_casts(const NodeView& node) {
-  return make_step(node, [casts = array_casts(node)](const Args& args) {
-    for (size_t i = 0; i < casts.size(); ++i) {
-      const auto& [from, to, count] = casts[i];
+  return make_step(node, [arrays = converted_arrays(node)](const Args& args) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const ConvertedArray& array = arrays[i];
       void* const out = args.outputs[i];
-      if (!out || out == args.inputs[i] || count == 0) continue;
-      if (from == to)
-        cudaMemcpyAsync(out, args.inputs[i], static_cast<size_t>(count) * size_of(from), cudaMemcpyDeviceToDevice,
-                        stream_of(args));
+      if (!out || out == args.inputs[i] || array.count == 0) continue;
+      if (array.from == array.to)
+        cudaMemcpyAsync(out, args.inputs[i], static_cast<size_t>(array.count) * size_of(array.from),
+                        cudaMemcpyDeviceToDevice, stream_of(args));
       else
-        queue_cast(stream_of(args), out, to, args.inputs[i], from, count);
+        queue_cast(stream_of(args), out, array.to, args.inputs[i], array.from, array.count);
     }
   });
 }

@@ -41,6 +41,7 @@ struct Moments {
 template <class C>
 struct Affine {
   C mean, scale, shift;
+  __device__ C operator()(C x) const { return (x - mean) * scale + shift; }
 };
 
 // From the sums of Moments: the outputs mean and var (the reciprocal standard deviation), the moving statistics, and
@@ -153,8 +154,7 @@ struct NormalizeAddRelu {
   }
   template <class AnyPacks>
   __device__ Compute operator()(const OfChannel& map, const AnyPacks& packs, int k) const {
-    const Compute normalized = (cuda_backend::load(packs.x.element[k]) - map.mean) * map.scale + map.shift;
-    const Compute value = normalized + cuda_backend::load(packs.sum.element[k]);
+    const Compute value = map(cuda_backend::load(packs.x.element[k])) + cuda_backend::load(packs.sum.element[k]);
     return value < Compute(0) ? Compute(0) : value;
   }
 };
@@ -176,7 +176,7 @@ struct Normalize {
   }
   template <int width>
   __device__ Compute operator()(const OfChannel& map, const Pack<T, width>& values, int k) const {
-    const Compute value = (cuda_backend::load(values.element[k]) - map.mean) * map.scale + map.shift;
+    const Compute value = map(cuda_backend::load(values.element[k]));
     return relu && value < Compute(0) ? Compute(0) : value;
   }
 };

@@ -77,6 +77,31 @@ inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type
 // the first: the compiler cannot know that what is written does not overlap what is read.
 template <class Terms>
 inline constexpr int rows_at_once_of = 4;
+
+// What terms of the elements of one array, without data per channel, have in common.
+template <class T>
+struct ElementTerms {
+  using Compute = compute_type<T>;
+  struct OfChannel {};
+  const T* x;
+
+  __device__ OfChannel at(int64_t) const { return {}; }
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  }
+};
+
+// The elements themselves.
+template <class T>
+struct ElementSums : ElementTerms<T> {
+  template <int width>
+  __device__ PairOf<compute_type<T>> operator()(typename ElementTerms<T>::OfChannel, const Pack<T, width>& values,
+                                                int k) const {
+    return {cuda_backend::load(values.element[k]), compute_type<T>(0)};
+  }
+};
+
 template <class Terms>
 requires(Terms::rows_at_once > 0) inline constexpr int rows_at_once_of<Terms> = Terms::rows_at_once;
 

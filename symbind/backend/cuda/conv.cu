@@ -22,29 +22,9 @@
 namespace symbind::cuda_backend {
 namespace {
 
-constexpr size_t workspace_alignment = 256;
 constexpr size_t usual_workspace = size_t{256} << 20;
 
-size_t aligned(size_t bytes) { return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment; }
-
 // ---- Passes over results and weights --------------------------------------------------------------------------------
-
-template <class T>
-struct BiasSums {
-  using Compute = compute_type<T>;
-  struct OfChannel {};
-  const T* dy;
-
-  __device__ OfChannel at(int64_t) const { return {}; }
-  template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(dy + index);
-  }
-  template <int width>
-  __device__ PairOf<Compute> operator()(OfChannel, const Pack<T, width>& values, int k) const {
-    return {cuda_backend::load(values.element[k]), Compute(0)};
-  }
-};
 
 template <class T>
 struct StoreSum {
@@ -346,7 +326,7 @@ class ConvolutionKernel final : public Kernel {
   void sum_bias(const Args& args) {
     visit_floating(problem_.dtype, [&]<class T>(std::type_identity<T>) {
       const T* const dy = args.in<T>(0);
-      queue_channel_sums<T>(stream_of(args), output_shape_, aligned_for_packs(dy), BiasSums<T>{dy},
+      queue_channel_sums<T>(stream_of(args), output_shape_, aligned_for_packs(dy), ElementSums<T>{{dy}},
                             scratch_of(args) + sums_at_, StoreSum<T>{args.out<T>(1)});
     });
   }

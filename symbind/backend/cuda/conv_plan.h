@@ -12,6 +12,12 @@
 
 namespace symbind::cuda_backend {
 
+// Of the arrays in a kernel's scratch memory, the library's workspace among them.
+inline constexpr size_t workspace_alignment = 256;
+constexpr size_t aligned(size_t bytes) {
+  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
+
 enum class ConvolutionPass { forward, data_grad, weight_grad };
 
 // What is applied to the products of a forward convolution while they are written: relu(products + residual + bias),

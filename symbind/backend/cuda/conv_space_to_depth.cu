@@ -10,9 +10,6 @@ constexpr int64_t few_channels = 4, most_cell_channels = 32;
 constexpr unsigned row_block = 128;
 constexpr int64_t most_rows_of_cells = 65535;        // of a grid
 constexpr int64_t most_elements = int64_t{1} << 30;  // of an image and of a row, which are indexed by 32 bits
-constexpr size_t workspace_alignment = 256;
-
-size_t aligned(size_t bytes) { return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment; }
 
 // The position in its cell and the channel of each channel of a cell; those that only fill a vector have no channel.
 struct CellTable {

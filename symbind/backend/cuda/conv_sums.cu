@@ -6,19 +6,11 @@ namespace symbind::cuda_backend {
 namespace {
 
 template <class T>
-struct SumsOfSquares {
-  using Compute = compute_type<T>;
-  struct OfChannel {};
-  const T* x;
-
-  __device__ OfChannel at(int64_t) const { return {}; }
+struct SumsOfSquares : ElementTerms<T> {
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(x + index);
-  }
-  template <int width>
-  __device__ PairOf<Compute> operator()(OfChannel, const Pack<T, width>& values, int k) const {
-    const Compute value = cuda_backend::load(values.element[k]);
+  __device__ PairOf<compute_type<T>> operator()(typename ElementTerms<T>::OfChannel, const Pack<T, width>& values,
+                                                int k) const {
+    const compute_type<T> value = cuda_backend::load(values.element[k]);
     return {value, value * value};
   }
 };
@@ -49,7 +41,7 @@ void queue_output_sums(cudaStream_t stream, const ConvolutionProblem& problem, c
   visit_floating(problem.dtype, [&]<class T>(std::type_identity<T>) {
     using C = compute_type<T>;
     queue_channel_sums<T>(stream, output_shape(problem), aligned_for_packs(output),
-                          SumsOfSquares<T>{static_cast<const T*>(output)}, scratch,
+                          SumsOfSquares<T>{{static_cast<const T*>(output)}}, scratch,
                           StoreSums<C>{static_cast<C*>(sum), static_cast<C*>(square_sum)});
   });
 }

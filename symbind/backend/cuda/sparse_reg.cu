@@ -15,22 +15,6 @@ ChannelShape channels_of(const Shape& data) {
   return {view.outer, view.length, view.inner};
 }
 
-template <class T>
-struct ActivityTerms {
-  using Compute = compute_type<T>;
-  struct OfChannel {};
-  const T* x;
-
-  __device__ OfChannel at(int64_t) const { return {}; }
-  template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(x + index);
-  }
-  template <int width>
-  __device__ PairOf<Compute> operator()(OfChannel, const Pack<T, width>& values, int k) const {
-    return {cuda_backend::load(values.element[k]), Compute(0)};
-  }
-};
 template <class C>
 struct MoveAverages {
   C *average, *kept;  // kept may be null
@@ -57,7 +41,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                        C *const average = args.state<C>(1), *const kept = args.out<C>(1);
                        if (moves)
                          queue_channel_sums<T>(
-                             stream, shape, aligned_for_packs(x), ActivityTerms<T>{x}, args.scratch,
+                             stream, shape, aligned_for_packs(x), ElementSums<T>{{x}}, args.scratch,
                              MoveAverages<C>{average, kept, momentum, static_cast<double>(shape.per_channel())});
                        else if (kept && shape.channels > 0)
                          cudaMemcpyAsync(kept, average, static_cast<size_t>(shape.channels) * sizeof(C),
