@@ -119,6 +119,21 @@ Graph variables_first(const Graph& graph) {
   return rewriter.finish();
 }
 
+bool accepts_program(const Graph& graph, const OpDef& op, const void* params, const Node& named, Context context,
+                     std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  return Target::get(context)
+      .implementations(op)
+      .front()
+      .refuse({.op = op,
+               .params = params,
+               .name = named.name,
+               .inputs = inputs,
+               .outputs = outputs,
+               .is_train = graph.is_train,
+               .context = context})
+      .empty();
+}
+
 namespace {
 
 // Queries the device's first implementation of programs with a program of this node alone.
@@ -130,18 +145,8 @@ bool is_instruction(const Graph& graph, const GraphNode& node) {
                       program.instructions);
   const std::vector<Tensor> tensors(node.inputs.size() + 1, graph.tensor(node.first_output));
   const std::span<const Tensor> all(tensors);
-  const OpDef& op = op_of<Pointwise>();
-  return Target::get(node.context)
-      .implementations(op)
-      .front()
-      .refuse({.op = op,
-               .params = &program,
-               .name = node.source->name,
-               .inputs = all.first(node.inputs.size()),
-               .outputs = all.last(1),
-               .is_train = graph.is_train,
-               .context = node.context})
-      .empty();
+  return accepts_program(graph, op_of<Pointwise>(), &program, *node.source, node.context, all.first(node.inputs.size()),
+                         all.last(1));
 }
 
 bool is_fusible(const Graph& graph, const GraphNode& node, const PerTensor<bool>& updated) {

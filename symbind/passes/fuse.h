@@ -121,6 +121,10 @@ using KernelCheck = std::function<bool(const Graph& graph, Context context, cons
                                        std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
 
+// Does the device's first implementation of a program, an operator whose parameters are instructions, accept this one?
+bool accepts_program(const Graph& graph, const OpDef& op, const void* params, const Node& named, Context context,
+                     std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
 // Does the device have a kernel that converts many arrays (ops/convert_arrays.h)?
 bool converts_arrays(Context context);
 

@@ -209,18 +209,7 @@ class CellFusion {
       const std::vector<int> operands(graph_.node(member).inputs.size(), 0);
       append_instructions(*source.op, source.params, operands, 1, params.instructions);
     }
-    const OpDef& op = op_of<PointwiseCell>();
-    return Target::get(last.context)
-        .implementations(op)
-        .front()
-        .refuse({.op = op,
-                 .params = &params,
-                 .name = last.source->name,
-                 .inputs = matrix,
-                 .outputs = matrix,
-                 .is_train = graph_.is_train,
-                 .context = last.context})
-        .empty();
+    return accepts_program(graph_, op_of<PointwiseCell>(), &params, *last.source, last.context, matrix, matrix);
   }
 
   // ---- The program ----

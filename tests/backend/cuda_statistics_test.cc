@@ -108,7 +108,7 @@ TEST_F(CudaStatistics, OfAConvolutionOfAViewAtAnOddAddress) {
 
 // ---- BatchNorm ------------------------------------------------------------------------------------------------------
 
-// Sums of the channels of an array, in float32 or in its own type, with factors that stand for their errors.
+// Sums of the channels of an array, in float32 or in its own type, multiplied by factors, as inexact sums would be.
 struct Sums {
   NDArray sum, square_sum;
 };

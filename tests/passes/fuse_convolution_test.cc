@@ -34,9 +34,7 @@ const NamedShapes image{{"data", {2, 16, 6, 5}}};
 
 Graph fused(const Symbol& symbol, bool train, Context context = cpu()) {
   Graph graph = train ? testing::training_graph(symbol, image).graph : testing::inference_graph(symbol, image);
-  place(graph, context, {});
-  drop_identities(graph);
-  separate_outputs(graph);
+  testing::prepare_to_fuse(graph, context);
   fuse(graph);
   testing::expect_consistent(graph);
   return graph;
@@ -320,9 +318,7 @@ TEST(FuseNormRelu, LeavesTheGradientOfASumAloneWhoseDataIsRecomputedLater) {
   const Symbol net = conv(relu(norm(recomputed(second, "c"), "bn3") + second, "relu3"), "d");
   if (testing::built_with_cuda()) {
     Graph graph = Recompute(testing::training_graph(net, image).graph).as_asked().graph;
-    place(graph, gpu(0), {});
-    drop_identities(graph);
-    separate_outputs(graph);
+    testing::prepare_to_fuse(graph, gpu(0));
     fuse(graph);
     testing::expect_consistent(graph);
     EXPECT_EQ(count_op(graph, "_BatchNorm_Add_Relu"), 2);
@@ -347,9 +343,7 @@ TEST(Fuse, MixedPrecisionWithinAnyBudgetIsConsistentOnEveryDevice) {
       for (const Context context : {cpu(), gpu(0)}) {
         if (context.is_gpu() && !testing::built_with_cuda()) continue;
         Graph made = recompute.within(all / part).graph;
-        place(made, context, {});
-        drop_identities(made);
-        separate_outputs(made);
+        testing::prepare_to_fuse(made, context);
         EXPECT_NO_THROW(fuse(made)) << context << ", a " << part << "th of " << all << " bytes";
         testing::expect_consistent(made);
       }

@@ -167,9 +167,7 @@ TEST(FuseStatistics, IsLeftToDevicesThatGainByIt) {
     for (const Context context : {cpu(), gpu(0)}) {
       if (context.is_gpu() && (!testing::built_with_cuda() || num_gpus() > 0)) continue;
       Graph graph = testing::training_graph(net, image).graph;
-      place(graph, context, {});
-      drop_identities(graph);
-      separate_outputs(graph);
+      testing::prepare_to_fuse(graph, context);
       fuse(graph);
       EXPECT_EQ(fused_convolutions(graph) + fused_norms(graph), 0) << dtype << " on " << context;
       EXPECT_EQ(count_op(graph, "_BatchNorm_Relu"), 1);

@@ -42,9 +42,7 @@ Symbol low_network(bool scaled) {
 
 Graph fused(bool scaled, Context context) {
   Graph graph = testing::training_graph(low_network(scaled), shapes(scaled)).graph;
-  place(graph, context, {});
-  drop_identities(graph);
-  separate_outputs(graph);
+  testing::prepare_to_fuse(graph, context);
   fuse(graph);
   testing::expect_consistent(graph);
   return graph;

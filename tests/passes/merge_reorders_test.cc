@@ -88,9 +88,7 @@ const Implementation follower = {
 // After all passes up to merge_reorders, if `merged`, on a device with the implementation above.
 Graph laid_out(const Form& form, Context context, bool merged = true, GradReq req = GradReq::write) {
   Graph graph = testing::training_graph(residual_network(form), shapes, {"data"}, req).graph;
-  place(graph, context, {});
-  drop_identities(graph);
-  separate_outputs(graph);
+  testing::prepare_to_fuse(graph, context);
   fuse(graph);
   for (GraphNode& node : graph.nodes) {
     if (node.is_variable()) continue;

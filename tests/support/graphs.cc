@@ -40,6 +40,12 @@ Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes) {
   return graph;
 }
 
+void prepare_to_fuse(Graph& graph, Context context) {
+  place(graph, context, {});
+  drop_identities(graph);
+  separate_outputs(graph);
+}
+
 NodeId find_node(const Graph& graph, const std::string& name) {
   for (const GraphNode& node : graph.nodes)
     if (node.source->name == name) return node.id;

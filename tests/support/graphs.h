@@ -22,6 +22,9 @@ Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const s
                         GradReq req = GradReq::write);
 Graph inference_graph(const Symbol& symbol, const NamedShapes& shapes);
 
+// What comes before fuse in the sequence of passes, for a graph on one device.
+void prepare_to_fuse(Graph& graph, Context context);
+
 // A node by name, or none.
 NodeId find_node(const Graph& graph, const std::string& name);
 int count_op(const Graph& graph, const std::string& op);
