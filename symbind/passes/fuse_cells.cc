@@ -50,8 +50,8 @@ class CellFusion {
   // None: there is no cell.
   std::optional<Graph> run() {
     std::map<NodeId, Cell> cells;  // by their last node
-    for (auto at = graph_.nodes.rbegin(); at != graph_.nodes.rend(); ++at) {
-      const GraphNode& node = *at;
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      const GraphNode& node = graph_.nodes[i];
       if (group_[node.id] != NodeId::none) continue;
       if (std::optional<Cell> cell = collect(node)) cells.emplace(node.id, std::move(*cell));
     }

@@ -33,8 +33,10 @@ class PointwiseFusion {
 
   Graph run() {
     PerNode<std::vector<NodeId>> members(graph_.nodes.size());  // of each group, by its last node
-    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node)
-      if (fusible_[node->id] && group_[node->id] == NodeId::none) members[node->id] = collect(*node);
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      const GraphNode& node = graph_.nodes[i];
+      if (fusible_[node.id] && group_[node.id] == NodeId::none) members[node.id] = collect(node);
+    }
 
     Rewriter rewriter(graph_);
     rewriter.for_each_node([&](const GraphNode& node) {

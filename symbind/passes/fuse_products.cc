@@ -26,8 +26,8 @@ class ProductFusion {
   Graph run() {
     std::map<NodeId, Total> totals;                       // by their last node
     PerNode<bool> looked_at(graph_.nodes.size(), false);  // part of a larger sum
-    for (auto at = graph_.nodes.rbegin(); at != graph_.nodes.rend(); ++at) {
-      const GraphNode& node = *at;
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      const GraphNode& node = graph_.nodes[i];
       if (looked_at[node.id] || !is_sum(node)) continue;
       Total total = terms_of(node);
       for (const NodeId inside : total.inside) looked_at[inside] = true;

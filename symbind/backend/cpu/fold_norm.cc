@@ -38,7 +38,8 @@ void fold_norms(const ConvolutionFused& p, const Tensor& weight, const Args& arg
     return result;
   };
   const float* const from = as_float(1, folded_weight, shape.size());
-  const float* const bias = at.bias < 0 ? nullptr : as_float(static_cast<size_t>(at.bias), folded_bias, p.num_filter);
+  const bool has_bias = at.bias >= 0;
+  const float* const bias = has_bias ? as_float(static_cast<size_t>(at.bias), folded_bias, p.num_filter) : nullptr;
   const bool channels_last = is_channels_last(p.layout);
   const int64_t channels = shape[channels_last ? shape.rank() - 1 : 1], inner = shape.size(1, shape.rank());
   const int64_t window = inner / channels, group_filters = p.num_filter / p.num_group;
@@ -47,7 +48,7 @@ void fold_norms(const ConvolutionFused& p, const Tensor& weight, const Args& arg
       [=](int64_t begin, int64_t end) {
         for (int64_t filter = begin; filter < end; ++filter) {
           const Affine after = affine_at(args, at.norm, p.norm_fix_gamma, p.norm_eps, filter);
-          double sum = bias ? bias[filter] : 0;
+          double sum = has_bias ? bias[filter] : 0;
           for (int64_t channel = 0; channel < channels; ++channel) {
             const Affine before = affine_at(args, at.norm_before, p.norm_before_fix_gamma, p.norm_before_eps,
                                             filter / group_filters * channels + channel);

@@ -44,9 +44,9 @@ std::vector<Form> forms_of(const ConvolutionProblem& problem) {
 
 class Plan final : public ConvolutionPlan {
  public:
-  Plan(Library& library, Form form, Configuration configuration, Descriptor plan, size_t workspace)
+  Plan(Library& library, const Form& form, Configuration configuration, Descriptor plan, size_t workspace)
       : library_(library),
-        form_(std::move(form)),
+        form_(form),
         configuration_(std::move(configuration)),
         plan_(std::move(plan)),
         workspace_(workspace) {}
