@@ -111,7 +111,7 @@ Context own_gpu(const Worker& worker) { return cpu(worker.rank + 1); }
 Floats values(const NDArray& array) { return array.to_vector<float>(); }
 
 NDArray summed(KVStore& store, const ParamKey& key, const NDArray& array, Context to) {
-  const NDArray out = zeros(array.shape(), to, array.dtype());
+  NDArray out = zeros(array.shape(), to, array.dtype());
   store.pushpull({key}, {{array}}, {{out}});
   return out;
 }

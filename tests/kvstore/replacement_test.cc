@@ -228,27 +228,27 @@ void expect_part(const std::string& text, const std::string& part) {
 
 TEST(Replacement, AnotherProgramIsRefused) {
   expect_part(refusal([](Worker& worker) {
-                const KVStorePtr store = worker.store();
+                KVStorePtr store = worker.store();
                 prepare(*store, {.optimizer = "adam", .params = {}});
                 return store;
               }),
               "its store 0 has dist_sync, optimizer adam");
   expect_part(refusal([](Worker& worker) {
-                const KVStorePtr store = worker.store();
+                KVStorePtr store = worker.store();
                 prepare(*store, {});
                 store->init({"more"}, {zeros({2})});
                 return store;
               }),
               "it has key more in store 0, and worker 0 does not");
   expect_part(refusal([](Worker& worker) {
-                const KVStorePtr store = worker.store();
+                KVStorePtr store = worker.store();
                 store->set_optimizer(Optimizer::create("sgd", {}));
                 store->init({"fc_bias"}, {zeros({7})});
                 return store;
               }),
               "worker 0 has key bn_gamma in store 0, and this worker does not");
   expect_part(refusal([](Worker& worker) {
-                const KVStorePtr store = worker.store();
+                KVStorePtr store = worker.store();
                 store->set_optimizer(Optimizer::create("sgd", {}));
                 std::vector<NDArray> values;
                 for (const auto& [name, shape] : parameters)
@@ -259,13 +259,13 @@ TEST(Replacement, AnotherProgramIsRefused) {
               "its key bn_gamma has shape (65,), type float32, that of worker 0 shape (64,), type float32");
   expect_part(refusal([](Worker& worker) {
                 worker.store();
-                const KVStorePtr second = worker.store();
+                KVStorePtr second = worker.store();
                 prepare(*second, {});
                 return second;
               }),
               "its program trains by store 1");
   expect_part(refusal([](Worker& worker) {
-                const KVStorePtr store = worker.store();
+                KVStorePtr store = worker.store();
                 prepare(*store, {});
                 push_step(*store, 0, 0, DType::float32);
                 return store;
