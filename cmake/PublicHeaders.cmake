@@ -1,5 +1,5 @@
 # The headers of the library that programs may include, and nothing else is installed: what symbind.h includes, directly or
-# through others, and graph/define.h for operators of one's own. Those of operators come from the list in ops/all.h.
+# through others, and graph/define.h for user-defined operators. Those of operators come from the list in ops/all.h.
 
 set(SYMBIND_PUBLIC_HEADERS
   core/api.h

@@ -157,7 +157,7 @@ void bind_inside(ModuleClass<BucketingModule>& type) {
 void bind_bucketing(nb::module_& m) {
   ModuleClass<BucketingModule> type(m, "BucketingModule", nb::type_slots(collector_slots),
                                     "Networks of many sizes that share their parameters: sym_gen makes the network of "
-                                    "a bucket, and every batch says by its bucket_key which one it is for.");
+                                    "a bucket, which the bucket_key of a batch selects.");
   type.def(
       "__init__",
       [](Self self, nb::handle sym_gen, nb::handle default_bucket_key, nb::object logger, nb::handle context,

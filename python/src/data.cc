@@ -614,7 +614,7 @@ void bind_adapters(nb::module_& m) {
   def_iterator(prefetching, true);
 
   nb::class_<ResizeIter, DataIter> resize(m, "ResizeIter", nb::dynamic_attr(), nb::type_slots(collector_slots),
-                                          "Epochs of `size` batches, whatever the iterator under it has.");
+                                          "Epochs of `size` batches from another iterator.");
   resize.def(
       "__init__",
       [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, Truth reset_internal) {

@@ -59,7 +59,7 @@ void bind_predictor(nb::module_& m) {
           nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0, nb::arg("max_shapes") = 16,
           nb::arg("threads") = 0, "From a network and its parameters.")
       .def("__call__", &call, nb::arg("data"), nb::arg("inputs"),
-           "The outputs for one input, or for several by name: NDArrays or whatever NumPy makes an array of.")
+           "The outputs for one input, or for several by name: NDArrays, or anything that NumPy converts to an array.")
       .def_prop_ro("symbol", &Predictor::symbol)
       .def_prop_ro("input_names", &Predictor::input_names)
       .def_prop_ro("output_names", &Predictor::output_names)

@@ -135,7 +135,7 @@ void bind_sequential(nb::module_& m) {
           },
           nb::arg("logger").none() = nb::none())
       .def("add", &add, nb::arg("module"), nb::arg("kwargs"),
-           "Adds a module. take_labels=True: it is given the labels; auto_wiring=True: its data is named as it wants. "
+           "Adds a module. take_labels=True: it is given the labels; auto_wiring=True: its data has its own names. "
            "Returns self.")
       .def_prop_ro("_modules", &layers);
   bind_running(type);

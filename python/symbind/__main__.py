@@ -1,4 +1,4 @@
-"""``python -m symbind train.py --args`` runs a script whose ``import mxnet`` gives Symbind."""
+"""``python -m symbind train.py --args`` runs a script whose ``import mxnet`` imports Symbind."""
 
 import os
 import runpy

@@ -22,8 +22,8 @@ def updates(internal, scale):
         name=None,
         **kwargs,
     ):
-        """One step of AdamW: weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight), where mean and var run
-        after the gradient and its square.
+        """One step of AdamW: weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight), where mean and var are
+        running means of the gradient and of its square.
 
         `rescale_grad` is a number, or an array or symbol of shape (1,); where it is not finite, or 0, nothing changes.
         """

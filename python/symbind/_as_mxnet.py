@@ -1,4 +1,4 @@
-"""`import mxnet` gives Symbind: every mxnet.x.y is the module symbind.x.y."""
+"""`import mxnet` imports Symbind: every mxnet.x.y is the module symbind.x.y."""
 
 import importlib as _importlib
 import importlib.abc as _abc
@@ -34,8 +34,8 @@ class _Finder(_abc.MetaPathFinder, _abc.Loader):
 
 
 def install_as_mxnet():
-    """From here on ``import mxnet`` and every ``mxnet.x.y`` import give Symbind, and what Python and NumPy have removed
-    since MXNet's time is back: see docs/from_mxnet.md; SYMBIND_COMPAT=0 leaves both as they are."""
+    """From here on ``import mxnet`` and ``import mxnet.x.y`` import Symbind. Names that Python and NumPy have removed
+    since MXNet's time are restored (docs/from_mxnet.md); with SYMBIND_COMPAT=0 they are not."""
     loaded = _sys.modules.get("mxnet")
     if loaded is not None and not loaded.__name__.startswith("symbind"):
         raise ImportError("MXNet itself is loaded already: call install_as_mxnet() before anything imports it")

@@ -155,7 +155,7 @@ class Namespace:
         self.private = private
 
     def find(self, name):
-        """The function of that name; AttributeError says what is wrong."""
+        """The function of that name; raises AttributeError with the reason where there is none."""
         if name.startswith("__"):
             raise AttributeError(f"module '{self.module}' has no attribute '{name}'")
         for prefix in self.prefixes:

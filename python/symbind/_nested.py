@@ -1,4 +1,4 @@
-"""Lists of lists, flat and back again: the arguments and results of loop bodies."""
+"""Flattens lists of lists and restores them: the arguments and results of loop bodies."""
 
 from ._symbind import MXNetTypeError
 

@@ -17,7 +17,7 @@ _MNIST = (
 
 
 def download(url, fname=None, dirname=None, overwrite=False, retries=5):
-    """Fetches a file unless it is there, and gives its path. Without a network: an error that says what to do."""
+    """Downloads a file unless it exists, and returns its path. Without a network it raises an error with advice."""
     import urllib.error
     import urllib.request
 
@@ -65,7 +65,7 @@ def get_bz2_data(data_dir, data_name, url, data_origin_name):
 
 
 def _find_mnist(name):
-    """The path of one of MNIST's files, plain or gzipped; a FileNotFoundError says where it may be."""
+    """The path of one of MNIST's files, plain or gzipped; raises FileNotFoundError with the folders searched."""
     from .base import data_dir
 
     folders = ["data", _os.path.join("data", "mnist"), ".", _os.path.join(data_dir(), "mnist")]
@@ -135,7 +135,7 @@ def get_mnist_iterator(batch_size, input_shape, num_parts=1, part_index=0):
 
 
 def get_mnist_pkl():
-    """Fetches MNIST as data/mnist.pkl.gz, and gives its path."""
+    """Downloads MNIST as data/mnist.pkl.gz, and returns its path."""
     return download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
 
 

@@ -4,7 +4,7 @@ from . import _symbind
 
 
 class AttrScope:
-    """``with AttrScope(ctx_group="dev1"):`` gives each symbol made inside these attributes, which are texts."""
+    """``with AttrScope(ctx_group="dev1"):`` sets these attributes (strings) on every symbol created inside."""
 
     def __init__(self, **attributes):
         for value in attributes.values():

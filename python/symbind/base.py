@@ -40,12 +40,12 @@ def py_str(value):
 
 
 def data_dir_default():
-    """Where downloads are kept without $MXNET_HOME: ~/.mxnet."""
+    """The folder of downloads without $MXNET_HOME: ~/.mxnet."""
     return _os.path.join(_os.path.expanduser("~"), ".mxnet")
 
 
 def data_dir():
-    """Where downloads are kept: $MXNET_HOME, else ~/.mxnet."""
+    """The folder of downloads: $MXNET_HOME, else ~/.mxnet."""
     return _os.environ.get("MXNET_HOME", data_dir_default())
 
 

@@ -1,10 +1,10 @@
-"""Bulking, which MXNet's engine has and plans do not need: sizes are accepted and kept."""
+"""Bulking, which MXNet's engine has and plans do not need: sizes are accepted and have no effect."""
 
 _size = 0
 
 
 def set_bulk_size(size):
-    """Keeps a size and gives the one before. A plan is one list of kernels already, so nothing runs differently."""
+    """Stores a size and returns the previous one. It has no effect: a plan is one list of kernels already."""
     global _size
     before, _size = _size, int(size)
     return before

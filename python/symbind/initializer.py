@@ -108,7 +108,7 @@ class Initializer(_native):
         arr[:] = 1
 
     def _init_loc_bias(self, _, arr):
-        """The bias of a layer that gives affine maps: the map that changes nothing."""
+        """The bias of a layer that predicts affine maps: the identity."""
         if arr.shape != (6,):
             raise _symbind.MXNetValueError(
                 f"an affine map of the plane has 6 numbers, and the array's shape is {arr.shape}"
@@ -357,7 +357,7 @@ class FusedRNN(Initializer):
 
 
 class Load(Initializer):
-    """Values from a file or a dict by name; what is not there is left to `default_init`."""
+    """Values from a file or a dict by name; other names are initialized by `default_init`."""
 
     _kind = "load"
 

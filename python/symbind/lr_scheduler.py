@@ -94,7 +94,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class PolyScheduler(LRScheduler):
-    """From ``base_lr`` to ``final_lr`` in ``max_update`` updates, along the power ``pwr``."""
+    """From ``base_lr`` to ``final_lr`` in ``max_update`` updates, by a polynomial of power ``pwr``."""
 
     _initialise = _native._set_poly
     max_update = _native._poly_max_update
@@ -111,7 +111,7 @@ class PolyScheduler(LRScheduler):
 
 
 class CosineScheduler(LRScheduler):
-    """From ``base_lr`` to ``final_lr`` in ``max_update`` updates, along half a wave of the cosine."""
+    """From ``base_lr`` to ``final_lr`` in ``max_update`` updates, along half a cosine wave."""
 
     _initialise = _native._set_cosine
     max_update = _native._cosine_max_update

@@ -96,7 +96,7 @@ for _class, _names in {
 
 
 def _from_config(config):
-    """What get_config tells, or [name, arguments]: a dict, a list, or either as JSON."""
+    """The result of get_config, or [name, arguments]: a dict, a list, or either as JSON."""
     config = _json.loads(config) if isinstance(config, str) else config
     if isinstance(config, list):
         name, arguments = config
@@ -111,8 +111,8 @@ def _from_config(config):
 
 
 def create(metric, *args, **kwargs):
-    """A metric from a name, a function feval(label, pred), a metric, a list of these, or from what get_config tells, as
-    a dict or in JSON."""
+    """A metric from a name, a function feval(label, pred), a metric, a list of these, or the result of
+    get_config as a dict or in JSON."""
     if isinstance(metric, EvalMetric):
         return metric
     if isinstance(metric, dict) or (isinstance(metric, str) and metric.startswith(("{", "["))):

@@ -156,8 +156,8 @@ def _train_multi_device(
     eval_batch_end_callback=None,
     sym_gen=None,
 ):
-    """Trains on several devices from arg_params and aux_params; their arrays then hold the trained values. Where the
-    parameters are updated is for the kvstore to say."""
+    """Trains on several devices from arg_params and aux_params; their arrays then hold the trained values. The
+    kvstore decides where the parameters are updated."""
     data = _limited(train_data, epoch_size)
     module = _module_for(symbol, sym_gen, data, ctx, logger, work_load_list)
     data.reset()
@@ -183,7 +183,7 @@ def _train_multi_device(
 
 
 class FeedForward:
-    """The model class that came before Module, kept for scripts that use it: fit and predict over a Module. The symbol
+    """The model class before Module, for scripts that use it: fit and predict over a Module. The symbol
     may be a function from bucket keys to symbols."""
 
     def __init__(

@@ -24,7 +24,7 @@ class CustomOp:
         raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
     def assign(self, dst, req, src):
-        """Handles a result as the request says: ignores it, replaces what is there, or adds to it."""
+        """Writes a result according to the request: it is ignored, replaces the values of dst, or is added to them."""
         if req == "null":
             return
         if req in ("write", "inplace"):
@@ -65,7 +65,7 @@ class CustomOpProp:
         )
 
     def declare_backward_dependency(self, out_grad, in_data, out_data):
-        """Which arrays backward reads, by number; the others need not be kept."""
+        """The arrays that backward reads, by number; the others need not be stored."""
         needed = list(out_grad) if self.need_top_grad_ else []
         return needed + list(in_data) + list(out_data)
 
@@ -109,7 +109,7 @@ def get_operator_arguments(op_name):
 
 
 class PythonOp:
-    """The older way to write an operator: calling the object gives a symbol."""
+    """The older way to write an operator: calling the object returns a symbol."""
 
     def __init__(self, need_top_grad=True):
         self.need_top_grad_ = need_top_grad
@@ -182,7 +182,7 @@ class _PythonOpAtWork(CustomOp):
         self._op = op
 
     def _call(self, method, req, results, inputs):
-        """Runs it on arrays of its kind; results with the request "add" are added to what is there."""
+        """Runs it on arrays of its kind; results with the request "add" are added to the values of the array."""
         numpy = getattr(self._op, "numpy_arrays", False)
         # an operator that needs no gradient from above gets None for it
         given = [[array.asnumpy() if numpy and array is not None else array for array in arrays] for arrays in inputs]

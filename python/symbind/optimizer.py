@@ -426,7 +426,7 @@ class LBSGD(Optimizer):
 
 @_built_in("test")
 class Test(Optimizer):
-    """Adds the gradient to the weight, and keeps the weight as its state: easy to reckon with."""
+    """Adds the gradient to the weight, and stores the weight as its state: for tests."""
 
     __test__ = False  # no test case
 
@@ -442,7 +442,7 @@ create = Optimizer.create_optimizer
 
 
 def get_updater(optimizer):
-    """A function (index, grad, weight) that updates with the optimizer and keeps the states."""
+    """A function (index, grad, weight) that updates with the optimizer and stores the states."""
     return Updater(optimizer)
 
 

@@ -1,4 +1,4 @@
-"""The profiler: how long each operator takes, how much memory there is, and user-defined tasks.
+"""The profiler: the time of each operator, the memory in use, and user-defined tasks.
 
     mx.profiler.set_config(profile_all=True, filename="profile.json")
     mx.profiler.set_state("run")
@@ -72,7 +72,7 @@ def profiler_set_config(mode="symbolic", filename="profile.json"):
 
 
 def _apply():
-    """Starts or stops the recording of operators, as the state and the settings say."""
+    """Starts or stops the recording of operators, according to the state and the settings."""
     if not _running or _paused:
         _symbind._profiler_stop()
         return

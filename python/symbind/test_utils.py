@@ -133,7 +133,7 @@ def _expected(expected, names):
 def check_symbolic_forward(
     sym, location, expected, rtol=None, atol=None, aux_states=None, ctx=None, equal_nan=False, dtype=np.float32
 ):
-    """Compares a network's outputs with what is expected, and gives them."""
+    """Compares a network's outputs with expected values, and returns them."""
     ctx = ctx or default_context()
     args = _parse_location(sym, location, ctx, dtype)
     executor = sym.bind(ctx, args, aux_states=_parse_aux_states(sym, aux_states, ctx, dtype))
@@ -160,7 +160,7 @@ def check_symbolic_backward(
     equal_nan=False,
     dtype=np.float32,
 ):
-    """Compares a network's gradients with what is expected, for every kind of grad_req, and gives them."""
+    """Compares a network's gradients with expected values, for every kind of grad_req, and returns them."""
     ctx = ctx or default_context()
     names = sym.list_arguments()
     args = _parse_location(sym, location, ctx, dtype)
@@ -451,7 +451,7 @@ def compare_optimizer(
 
 
 class DummyIter(DataIter):
-    """Gives the first batch of an iterator again and again, without end: for timing without reading data."""
+    """Repeats the first batch of an iterator without end: for timing without reading data."""
 
     def __init__(self, real_iter):
         super().__init__()
@@ -480,7 +480,7 @@ class DummyIter(DataIter):
 
 @_contextlib.contextmanager
 def environment(*args):
-    """Variables of the environment for a `with` block: a name and a value, or a dict. None takes a variable away."""
+    """Environment variables for a `with` block: a name and a value, or a dict. None removes a variable."""
     wanted = args[0] if len(args) == 1 else {args[0]: args[1]}
     before = {name: _os.environ.get(name) for name in wanted}
     _set_all(wanted)
@@ -504,7 +504,7 @@ def is_aarch64_run():
 
 
 def is_cd_run():
-    """Is this a run of MXNet's own delivery, which the variable CD_JOB tells?"""
+    """Is this a run of MXNet's own delivery? (The environment variable CD_JOB is 1.)"""
     return _os.environ.get("CD_JOB", "0") == "1"
 
 
@@ -514,7 +514,7 @@ def is_op_runnable():
 
 
 def set_env_var(key, val, default_val=""):
-    """Sets a variable of the environment and gives its value before, or the default."""
+    """Sets an environment variable and returns its previous value, or the default."""
     before = _os.environ.get(key, default_val)
     _os.environ[key] = str(val)
     return before
@@ -537,7 +537,7 @@ def discard_stderr():
 
 
 def retry(n):
-    """A decorator: a test that fails is run again, n times in all, with another random seed."""
+    """A decorator: repeats a failing test with another random seed, up to n runs."""
     if not isinstance(n, _numbers.Integral) or n < 1:
         raise _symbind.MXNetValueError(f"expected a number of tries, not {n!r}")
 

@@ -1,4 +1,4 @@
-"""Small helpers of mxnet.util: what there is of GPUs, the environment, and the meaning of shapes."""
+"""Small helpers of mxnet.util: GPUs, environment variables, and the meaning of shapes."""
 
 import functools as _functools
 import os as _os
@@ -46,12 +46,12 @@ def _loaded_library(prefix):
 
 
 def getenv(name):
-    """A variable of the environment; None where it is not set."""
+    """An environment variable; None if it is not set."""
     return _os.environ.get(name)
 
 
 def setenv(name, value):
-    """Sets a variable of the environment, or with None takes it away."""
+    """Sets an environment variable; None removes it."""
     if value is None:
         _os.environ.pop(name, None)
     else:
@@ -143,7 +143,7 @@ use_np = use_np_array
 
 
 def set_module(module):
-    """A decorator that gives a function or class another `__module__`."""
+    """A decorator that sets the `__module__` of a function or class."""
 
     def decorate(function):
         if module is not None:

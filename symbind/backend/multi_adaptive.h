@@ -27,7 +27,7 @@ inline AdamWStep step_of(const MultiAdamWUpdate& p, size_t index) {
           .clip_gradient = p.clip_gradient};
 }
 
-// Is a gradient scaled by this one that can be used? A scale of 0 stands for an overflow in half precision.
+// Can gradients be scaled by this number? A scale of 0 marks an overflow in half precision.
 constexpr bool is_usable(float rescale) { return rescale != 0 && rescale - rescale == 0; }
 
 inline LambUpdatePhase1 direction_of(const MultiLambUpdate& p, size_t index) {

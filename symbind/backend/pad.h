@@ -1,5 +1,5 @@
-// Pad along one axis, on every device: which index of the data a position of the result shows, and which positions
-// show an index. Both are computed, not stored in tables: a border may have any length.
+// Pad along one axis, on every device: which element of the data each element of the result is a copy of, and the
+// reverse. Both are computed, not stored in tables: a border may have any length.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct PadAxis {
   int64_t before, extent, length;  // the border in front, the extent of the data and that of the result
   int64_t step;                    // from one element to the next in the array that is read
 
-  // The index of the data that a position of the result shows; -1: the constant.
+  // The index in the data of the element that this position of the result holds; -1: the constant.
   constexpr int64_t shown_at(int64_t position) const {
     const int64_t index = position - before;
     if (index >= 0 && index < extent) return index;
@@ -25,7 +25,7 @@ struct PadAxis {
     return index < 0 ? -index : 2 * (extent - 1) - index;
   }
 
-  // How many positions show an index of the data, and the n-th of them from the front.
+  // How many positions of the result hold this element of the data, and the n-th of them from the front.
   constexpr int64_t position_count(int64_t index) const {
     if (mode == Mode::constant) return 1;
     if (mode == Mode::edge) return 1 + (index == 0 ? before : 0) + (index == extent - 1 ? length - before - extent : 0);

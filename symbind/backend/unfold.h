@@ -34,7 +34,7 @@ struct UnfoldIndex {
   // What a line reads: element `first + i · stride[2]` of the image's row that starts at `row`, where that is inside.
   struct Line {
     int64_t row;    // in all planes; -1: outside of the image
-    int64_t first;  // column that the first window sees
+    int64_t first;  // column that the first window reads
   };
   constexpr Line line(int64_t number) const {
     const Divided w1 = windows[1].divide(number), w0 = windows[0].divide(w1.quotient);
@@ -47,7 +47,7 @@ struct UnfoldIndex {
     return {inside ? row * image[2] : -1, k2.rest * dilate[2] - pad[2]};
   }
 
-  // Along one axis: the window that sees element `at` at kernel element k, or -1.
+  // Along one axis: the window that reads element `at` at kernel element k, or -1.
   constexpr int64_t window_over(int axis, int64_t at, int64_t k) const {
     const int64_t begin = at + pad[axis] - k * dilate[axis];
     if (begin < 0) return -1;

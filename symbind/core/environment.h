@@ -20,7 +20,7 @@ struct Variable {
   // The current value: the environment is read at each call.
   int value() const;
   bool on() const { return value() > 0; }
-  // The value that a string stands for.
+  // The value of a text by the rule above.
   int meaning(std::string_view text) const;
 };
 
@@ -30,17 +30,15 @@ inline constexpr Variable variables[] = {
     {"MXNET_CUDNN_AUTOTUNE_DEFAULT", 1, 2,
      "how cuDNN's engine is chosen for convolutions without `cudnn_tune`: 0 by cuDNN's own guess, 1 by measured times "
      "within a limited workspace, 2 by measured times alone, and in float16 BatchNorm's statistics may differ in the "
-     "last "
-     "bits from run to run; read when a plan is compiled"},
+     "last bits from run to run; read when a plan is compiled"},
     {"MXNET_UPDATE_ON_KVSTORE", 1, 1,
      "let the store of a `Module` update the weights where it can; read by `init_optimizer`"},
     {"OMPI_MCA_mpi_ft_enable", 0, 1,
      "set by `mpirun --with-ft ulfm` of Open MPI 5: it tells the others when a worker is lost; read when the first "
      "distributed store is created"},
     {"SYMBIND_ELASTIC", 0, 1,
-     "let a distributed job go on without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
-     "when "
-     "the first distributed store is created"},
+     "let a distributed job continue without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
+     "when the first distributed store is created"},
     {"SYMBIND_EXPLAIN", 0, 2,
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
      "and why; read once"},
@@ -50,7 +48,7 @@ inline constexpr Variable variables[] = {
     {"SYMBIND_NCCL", 1, 1,
      "use NCCL where GPUs exchange arrays: the store `nccl`, and sums over workers; read when a store needs it"},
     {"SYMBIND_PEER_TIMEOUT", 6, 86400,
-     "seconds without a sign of life after which a worker of a distributed store counts as lost; read when the first "
+     "seconds without a heartbeat after which a worker of a distributed store counts as lost; read when the first "
      "such store is created"},
     {"SYMBIND_POISON", 0, 1,
      "fill working memory that holds nothing with NaN, to find kernels that read it; read once"},
@@ -68,26 +66,21 @@ struct TextVariable {
 
 inline constexpr TextVariable texts[] = {
     {"CUDA_HOME",
-     "the folder of CUDA, in whose lib64 its libraries and cuDNN are looked for after the places that the system's "
-     "loader "
-     "searches; read when a GPU first needs them"},
+     "the folder of CUDA, whose lib64 is searched for its libraries and cuDNN after the folders of the system's "
+     "loader; read when a GPU first needs them"},
     {"DMLC_ROLE",
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
-     "stores, "
-     "else it ends with code 0; read by `import symbind` and when a distributed store is created"},
+     "stores, else it ends with code 0; read by `import symbind` and when a distributed store is created"},
     {"HOME", "the user's folder, for `SYMBIND_CACHE_DIR`"},
     {"ONEDNN_MAX_CPU_ISA",
      "oneDNN's own: the newest instruction set that it uses; read when it is first used. If it is not set, AMX is left "
      "out on machines that report it without the sizes of its tiles, where oneDNN would fail"},
     {"SYMBIND_CACHE_DIR",
      "the folder in which measured choices of cuDNN's engines are stored; `off`: nothing is stored; by default "
-     "`symbind` "
-     "in "
-     "`XDG_CACHE_HOME`, or `~/.cache/symbind`; read when a GPU is first used for a convolution"},
+     "`symbind` in `XDG_CACHE_HOME`, or `~/.cache/symbind`; read when a GPU is first used for a convolution"},
     {"SYMBIND_LAUNCHER",
      "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
-     "is "
-     "replaced"},
+     "is replaced"},
     {"SYMBIND_SPAWN_COMMAND",
      "set by `symbind-launch` for elastic jobs: the command, a word per line, that starts a process in place of a lost "
      "worker; empty: that of the process itself; read when a worker is replaced"},

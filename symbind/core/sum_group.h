@@ -29,8 +29,8 @@ class SumGroup {
   // One title for each context, for errors: "context 1 (cpu(1))".
   explicit SumGroup(std::vector<std::string> titles);
 
-  // Runs pass(0), pass(1), … on the workers, one for each context; they may sum meanwhile. Throws what the first that
-  // failed has thrown: others may have failed for lack of it.
+  // Runs pass(0), pass(1), … on the workers, one for each context; they may sum meanwhile. Throws the exception of
+  // the first that failed: the others may have failed only because they waited for it.
   void run(Workers& workers, const std::function<void(size_t context)>& pass);
   void sum(size_t context, const std::string& key, std::span<double> values);
 

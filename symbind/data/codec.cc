@@ -1,9 +1,7 @@
 #include "symbind/data/codec.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include "symbind/core/error.h"
+#include "symbind/core/text.h"
 
 namespace symbind {
 
@@ -25,8 +23,7 @@ void decode_image(std::string_view bytes, Channels channels, Pixels& into) {
 }
 
 std::string encode_image(PixelView image, std::string_view format, int quality) {
-  std::string lower(format);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(format);
   if (lower == ".jpg" || lower == ".jpeg") return encode_jpeg(image, quality);
   if (lower == ".png") return encode_png(image, quality);
   fail("an image is encoded as .jpg, .jpeg or .png, not as '", format, "'");

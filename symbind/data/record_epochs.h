@@ -81,7 +81,7 @@ class RecordEpochs {
   const bool round_batch_;
   BatchPipeline pipeline_;
   bool started_ = false;
-  bool carry_ = false;  // the last batch handed out took samples of the next epoch
+  bool carry_ = false;  // the last batch returned has samples of the next epoch
 };
 
 }  // namespace symbind

@@ -1,5 +1,5 @@
 // One array as bytes: what `.params` files hold one after another, and what is inside a pickled array. All numbers
-// are little-endian. A number (MXNet's "magic") says which of four generations follows:
+// are little-endian. A number (MXNet's "magic") identifies which of four formats follows:
 //
 //   none     u32 rank itself, u32 dims…, context, type, elements                          the first files
 //   V1       i32 rank, i64 dims…, context, type, elements                                 since dimensions have 64 bits

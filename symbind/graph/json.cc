@@ -343,7 +343,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
   nodes.reserve(records.size());
   for (size_t i = 0; i < records.size(); ++i) {
     NodeRecord& record = records[i];
-    require(!record.op.empty(), source, ": node ", i, " says no op");
+    require(!record.op.empty(), source, ": node ", i, " has no op");
     require(!record.name.empty(), source, ": node ", i, " has no name");
     auto node = std::make_shared<Node>();
     node->name = record.name;
@@ -364,7 +364,7 @@ Symbol build(std::vector<NodeRecord>& records, const std::vector<std::vector<int
       const auto count = node->attributes.find(node->op->count_field);
       if (count != node->attributes.end())
         require(is_at_most(count->second, record.inputs.size()), source, ": ", user, " has ", record.inputs.size(),
-                " inputs, and says ", count->first, " = ", count->second);
+                " inputs, but ", count->first, " is ", count->second);
     }
     for (const auto& numbers : record.inputs) node->inputs.push_back(entry(numbers, i, user));
     old.complete(*node, source);

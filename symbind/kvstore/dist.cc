@@ -14,8 +14,9 @@ namespace {
 
 std::shared_ptr<DistMember> make_member(DistStore::Kind kind, std::string type, std::shared_ptr<Peers> peers) {
   if (kind == DistStore::Kind::async) {
-    require(!peers->elastic(), "[kvstore] ", type, " keeps each value on one worker, with which it would be lost: an ",
-            "elastic job (SYMBIND_ELASTIC=1) needs dist_sync or horovod");
+    require(!peers->elastic(), "[kvstore] ", type,
+            " stores each value on one worker and would lose it with that worker: ",
+            "an elastic job (SYMBIND_ELASTIC=1) needs dist_sync or horovod");
     return std::make_shared<AsyncMember>(std::move(peers), std::move(type));
   }
   if (peers->elastic())
@@ -200,7 +201,7 @@ void DistStore::set_optimizer(OptimizerPtr optimizer) {
   require(optimizer != nullptr, "[kvstore] set_optimizer was given no optimizer");
   refuse_for_allreduce("optimizer");
   require(kind_ != Kind::async || !optimizer->clip_global_norm, "[kvstore] ", type(),
-          " never sees all gradients of a step, whose norm clip_global_norm is to bound: use dist_sync");
+          " never has all gradients of a step, whose norm clip_global_norm limits: use dist_sync");
   require(!member_->peers().elastic() || !optimizer->draws_random(), "[kvstore] ", optimizer->name(),
           " draws random numbers, which would be different ones on every worker of an elastic job (SYMBIND_ELASTIC=1)");
   member_->set_update({std::make_shared<Updater>(std::move(optimizer)), nullptr});

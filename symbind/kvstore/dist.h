@@ -34,6 +34,9 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   void set_updater(UpdateFunction updater) override;
   void set_gradient_compression(const std::map<std::string, std::string>& params) override;
   std::string type() const override { return member_->type(); }
+  bool is_distributed() const override { return true; }
+  int workers_per_update() const override { return kind_ == Kind::sync ? num_workers() : 1; }
+  bool has_optimizer() const override { return kind_ != Kind::allreduce; }
   int rank() const override { return member_->peers().rank(); }
   int num_workers() const override { return member_->peers().workers(); }
   void barrier() override;

@@ -369,7 +369,7 @@ void DistMember::message(int from, MessageReader& text) {
           if (handler_)
             handler_(head, body);
           else
-            log_warning("[kvstore] command ", head, " came, but ", peers_->title(peers_->rank()),
+            log_warning("[kvstore] command ", head, " arrived, but ", peers_->title(peers_->rank()),
                         " has no handler for commands");
         },
         [this, from, request] { reply(from, request, {}); });

@@ -82,7 +82,7 @@ void KVStore::serve_job() {
   if (mpi_problem().empty()) serve(Peers::of_process());  // without MPI there is no job
 }
 
-void KVStore::check_type(const std::string& type) { kind_of(type); }
+bool KVStore::is_distributed(const std::string& type) { return kind_of(type).distributed.has_value(); }
 
 void KVStore::broadcast(const Keys& keys, const std::vector<NDArray>& values, const Values& outs, int priority) {
   init(keys, values);

@@ -31,8 +31,8 @@ class KVStore {
   // create() does so for any distributed kind, and then ends the program: a server runs the program of the workers up
   // to there.
   static void serve_job();
-  // Fails, listing the known kinds, unless `type` is one of them, available in this build or not.
-  static void check_type(const std::string& type);
+  // Does a store of this type sum over the workers of a job? Fails, listing the known types, on an unknown one.
+  static bool is_distributed(const std::string& type);
 
   using Keys = std::vector<ParamKey>;
   using Values = std::vector<std::vector<NDArray>>;  // per key: one array per device
@@ -57,6 +57,11 @@ class KVStore {
   virtual void set_gradient_compression(const std::map<std::string, std::string>& params) = 0;
 
   virtual std::string type() const = 0;
+  // Over several workers, each of which starts with the parameters of the first.
+  virtual bool is_distributed() const { return false; }
+  // The number of workers whose gradients one update adds up: Module divides the sum by it.
+  virtual int workers_per_update() const { return 1; }
+  virtual bool has_optimizer() const { return true; }  // set_optimizer() is supported
   virtual int rank() const { return 0; }
   virtual int num_workers() const { return 1; }
   virtual void barrier() {}

@@ -108,18 +108,18 @@ class Peers {
   std::string failure() const;  // empty: none
   int lost() const;             // workers
 
-  // ---- new workers in elastic jobs: for programs that are at one point of their work ----
-  // Is this a process in place of a lost worker that is no worker yet?
+  // ---- new workers in elastic jobs: called between two epochs ----
+  // Was this process started in place of a lost worker, and is not a worker yet?
   bool joining() const { return joining_; }
   // Are there workers to replace, or processes that may become workers? Known to worker 0.
   bool needs_workers() const;
   // Called by worker 0, while all others wait for the admission: starts processes in place of lost workers, and waits
-  // until they ask to join. False: there are none after all.
+  // until they ask to join. False: there are none.
   bool await_replacements();
   void admit_workers() { may_admit_ = true; }  // by worker 0, whose state is ready for them
   void ask_to_join(int store);                 // returns when this is a worker, with the state of the others
   void finish_stores();                        // waits until nothing is exchanged
-  void begin_epoch();                          // new workers that have come this far are as good as any other
+  void begin_epoch();                          // workers that have joined so far are no longer new
 
   // ---- for the communication thread ----
   void state_arrived();                                        // that of a store, from worker 0

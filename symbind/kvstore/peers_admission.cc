@@ -1,4 +1,4 @@
-// How new workers come to an elastic job.
+// How new workers join an elastic job.
 #include <algorithm>
 
 #include "symbind/core/log.h"
@@ -120,7 +120,7 @@ void Peers::take_request_to_join(int process, MessageReader& text) {
   status.stores = text.number<uint64_t>();
 }
 
-// A program that has come to another store than the others is not where they are.
+// A program that has created other stores than the workers cannot be admitted now.
 bool Peers::may_begin_admission(const Exchange& exchange) {
   if (!may_admit_.exchange(false) || !all_ask_to_join()) return false;
   bool all_fit = true;

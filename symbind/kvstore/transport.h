@@ -56,7 +56,7 @@ class Transport {
   // processes if process 0 passes let_in. Returns the former ranks of the remaining processes.
   virtual std::vector<int> regroup(bool /*let_in*/) { throw std::logic_error("this transport cannot regroup"); }
 
-  // Process 0 starts more processes of the same program; they wait in their transport's constructor to be let in.
+  // Process 0 starts more processes of the same program; they wait in their transport's constructor to be admitted.
   enum class Replacements { none, starting, waiting };
   virtual void start_replacements(int /*count*/) { throw std::logic_error("this transport starts no processes"); }
   virtual Replacements replacements() { return Replacements::none; }  // throws Error if they could not be started

@@ -1,5 +1,5 @@
 // Sums over the workers of a job for operators that need the whole batch (core/sum_group.h). They are exchanged as by
-// horovod's pushpull, before gradients that are under way.
+// horovod's pushpull, before pending gradients.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace symbind {
 
-// Makes a store of its own at the first sum, in an elastic job immediately: all workers come to it between the same
-// stores of theirs.
+// Creates an internal store at the first sum, and in an elastic job immediately, since there all workers must create
+// their stores in the same order.
 WorkerSum make_worker_sum(std::shared_ptr<Peers> peers);
 
 // For all networks of this process, once it is one of several workers.

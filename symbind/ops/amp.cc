@@ -13,8 +13,7 @@ OpDef define(Op<AmpCast> op) {
   return op
       .doc(
           "An array of float32 or of a type of 16 bits in another of these; any other array passes through. Networks "
-          "that were "
-          "converted to mixed precision have it before the operators that compute in another type.")
+          "that were converted to mixed precision have it before the operators that compute in another type.")
       .memory_bound()
       .param(&AmpCast::dtype, "dtype", "the new type, a floating one")
       .check([](AmpCast& p) { require(is_floating(p.dtype), "dtype must be a floating type: dtype ", DType(p.dtype)); })
@@ -43,8 +42,7 @@ OpDef define(Op<AmpMulticast> op) {
   return op
       .doc(
           "Every input of float32 or of a type of 16 bits in the widest of these types among them, or with cast_narrow "
-          "in "
-          "the narrowest; other inputs pass through. Output i has the shape of input i.")
+          "in the narrowest; other inputs pass through. Output i has the shape of input i.")
       .memory_bound()
       .param(&AmpMulticast::num_outputs, "num_outputs", "number of inputs, and of outputs", at_least(1))
       .param(&AmpMulticast::cast_narrow, "cast_narrow", "cast to the narrowest type instead of the widest")

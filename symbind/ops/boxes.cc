@@ -46,9 +46,8 @@ OpDef define(Op<BoxNMS> op) {
   return nms_fields(op)
       .doc(
           "Non-maximum suppression. data is (…, boxes, numbers of a box); by default a box is (class, score, x1, y1, "
-          "x2, "
-          "y2, …). The output has the same shape: the boxes that are left in descending order of their scores, then "
-          "rows of -1. A gradient goes to the box that its row was taken from.")
+          "x2, y2, …). The output has the same shape: the boxes that are left in descending order of their scores, "
+          "then rows of -1. A gradient goes to the box that its row was taken from.")
       .aliases({"_contrib_box_non_maximum_suppression"})
       .outputs({"output0", "output1"})
       .visible_outputs([](const BoxNMS&) { return 1; })
@@ -177,9 +176,8 @@ OpDef define(Op<BoxDecode> op) {
   return op
       .doc(
           "Decodes boxes relative to anchors. data is (n, anchors, 4): offsets of the centre relative to the anchor "
-          "and "
-          "logarithms of the ratios of the sizes, which are multiplied by std0 … std3; anchors is (1, anchors, 4). The "
-          "output is (n, anchors, 4), corners. The gradients are zero.")
+          "and logarithms of the ratios of the sizes, which are multiplied by std0 … std3; anchors is (1, anchors, 4). "
+          "The output is (n, anchors, 4), corners. The gradients are zero.")
       .param(&BoxDecode::std0, "std0", "factor of the offset across")
       .param(&BoxDecode::std1, "std1", "factor of the offset down")
       .param(&BoxDecode::std2, "std2", "factor of the logarithm of the width")

@@ -9,8 +9,7 @@ OpDef define(Op<Cast> op) {
   return op
       .doc(
           "Converts data to another type. To an integer type, fractions are truncated towards zero; to bool, every "
-          "value "
-          "other than zero becomes true.")
+          "value other than zero becomes true.")
       .aliases({"cast"})
       .param(&Cast::dtype, "dtype", "type of the result")
       .infer_type([](const Cast& p, Types& t) { t.output().meet(p.dtype); })

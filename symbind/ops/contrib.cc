@@ -93,8 +93,7 @@ OpDef define(Op<IndexArray> op) {
   return op
       .doc(
           "The index of each element of data, as int64: the output has the shape of data and a last axis with the "
-          "index "
-          "along each axis, or along those that axes lists.")
+          "index along each axis, or along those that axes lists.")
       .param(&IndexArray::axes, "axes", "axes whose indices are returned, in this order; None: all")
       .shape_only({"data"})
       .infer_shape([](const IndexArray& p, Shapes& s) {

@@ -143,8 +143,7 @@ OpDef define(Op<Foreach> op) {
   return foreach_fields(op)
       .doc(
           "Runs a network once for every slice of the data along their first axis, with states that go from one step "
-          "to "
-          "the next. The outputs are those of the body, stacked along a new first axis, and the last states. "
+          "to the next. The outputs are those of the body, stacked along a new first axis, and the last states. "
           "mx.sym.contrib.foreach builds it from a function.")
       .keywords(&Foreach::subgraphs)
       .check([](Foreach& p) {

@@ -25,7 +25,7 @@ Op<P>& with_convolution_fields(Op<P>& op) {
       .param(&Convolution::cudnn_tune, "cudnn_tune",
              "on a GPU, how the cuDNN algorithm is chosen: 'off': cuDNN's heuristic; 'limited_workspace': the fastest "
              "measured within 256 MB of scratch memory; 'fastest': the fastest measured within workspace; None: as "
-             "MXNET_CUDNN_AUTOTUNE_DEFAULT says (0, 1 or 2), else 'limited_workspace'. Ignored on a CPU",
+             "MXNET_CUDNN_AUTOTUNE_DEFAULT selects (0, 1 or 2), else 'limited_workspace'. Ignored on a CPU",
              one_of({"fastest", "limited_workspace", "off"}))
       .param(&Convolution::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .param(&Convolution::layout, "layout",

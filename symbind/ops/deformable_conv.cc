@@ -96,8 +96,7 @@ void infer(const P& p, Shapes& s) {
 constexpr const char* description =
     "data is (n, channels, rows, columns), weight (num_filter, channels / num_group, kernel), bias (num_filter), "
     "offset (n, num_deformable_group · 2 · kernel, out_rows, out_columns): for each element of the kernel how far down "
-    "and "
-    "then how far across it is moved, in pixels. Between pixels data is interpolated bilinearly; outside it is 0.";
+    "and then how far across it is moved, in pixels. Between pixels data is interpolated bilinearly; outside it is 0.";
 
 template <class P>
 Names inputs_of(const P& p) {

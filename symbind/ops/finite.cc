@@ -40,8 +40,7 @@ OpDef define(Op<MultiAllFinite> op) {
 OpDef define(Op<AllClose> op) {
   op.doc(
         "1 where |a - b| <= atol + rtol · |b| holds for all elements of two arrays of one shape, else 0; the output "
-        "has "
-        "the shape (1,).")
+        "has the shape (1,).")
       .param(&AllClose::rtol, "rtol", "relative tolerance")
       .param(&AllClose::atol, "atol", "absolute tolerance")
       .param(&AllClose::equal_nan, "equal_nan", "NaN is close to NaN")

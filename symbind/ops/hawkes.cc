@@ -49,13 +49,11 @@ OpDef define(Op<HawkesLL> op) {
   return op
       .doc(
           "Logarithm of the likelihood of events under a marked self-exciting Hawkes process. Kind k has the rate "
-          "lda[k] "
-          "+ alpha[k] · beta[k] · s[k], where s[k] decays as e^(-beta[k] · t) and grows by 1 at each event of the "
-          "kind. "
-          "lda and state, the s at time 0, are (n, k); alpha and beta (k); lags, the times since the event before, and "
-          "marks, the kinds, (n, t); valid_length, the number of events of each sequence, and max_time, the end of the "
-          "observation, (n). The outputs are the likelihoods (n) and the states at max_time (n, k). There are no "
-          "gradients by lags and max_time.")
+          "lda[k] + alpha[k] · beta[k] · s[k], where s[k] decays as e^(-beta[k] · t) and grows by 1 at each event of "
+          "the kind. lda and state, the s at time 0, are (n, k); alpha and beta (k); lags, the times since the event "
+          "before, and marks, the kinds, (n, t); valid_length, the number of events of each sequence, and max_time, "
+          "the end of the observation, (n). The outputs are the likelihoods (n) and the states at max_time (n, k). "
+          "There are no gradients by lags and max_time.")
       .inputs(arguments)
       .outputs({"output", "out_state"})
       .infer_shape([](const HawkesLL&, Shapes& s) {

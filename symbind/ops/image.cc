@@ -38,8 +38,7 @@ OpDef define(Op<ImageToTensor> op) {
   return op
       .doc(
           "An image (rows, columns, channels) with values from 0 to 255 as a tensor (channels, rows, columns) of "
-          "float32 "
-          "with values from 0 to 1; or a batch of images as a batch of tensors.")
+          "float32 with values from 0 to 1; or a batch of images as a batch of tensors.")
       .infer_shape([](const ImageToTensor&, Shapes& s) {
         auto data = s["data"], out = s.output();
         check_rank(s, data);
@@ -76,8 +75,7 @@ OpDef define(Op<ImageNormalize> op) {
   return op
       .doc(
           "(x - mean) / std for each channel of a tensor (channels, rows, columns), or of a batch of them. There are 1 "
-          "or "
-          "3 channels.")
+          "or 3 channels.")
       .param(&ImageNormalize::mean, "mean", "what is subtracted: one number, or one per channel")
       .param(&ImageNormalize::std, "std", "what is divided by: one number, or one per channel")
       .check([](ImageNormalize& p) {
@@ -245,8 +243,7 @@ OpDef define(Op<ImageRandomColorJitter> op) {
   return op
       .doc(
           "Changes brightness, contrast, saturation and hue of an image in random order, each by a random factor from "
-          "1 - "
-          "x to 1 + x (the hue by a part of the circle from -x to x). There is no gradient.")
+          "1 - x to 1 + x (the hue by a part of the circle from -x to x). There is no gradient.")
       .param(&ImageRandomColorJitter::brightness, "brightness", "how far the factor of the brightness is from 1",
              at_least(0))
       .param(&ImageRandomColorJitter::contrast, "contrast", "how far the factor of the contrast is from 1", at_least(0))

@@ -52,8 +52,7 @@ OpDef define(Op<LinalgSumlogdiag> op) {
   return op.aliases({"linalg_sumlogdiag"})
       .doc(
           "Sums of the logarithms of the diagonals of matrices A (batch…, n, n): (batch…), or (1) for a single one. "
-          "NaN "
-          "where an element of a diagonal is negative.")
+          "NaN where an element of a diagonal is negative.")
       .inputs({"A"})
       .infer_shape([](const LinalgSumlogdiag&, Shapes& s) {
         if (has_square_matrices(s, s["A"], "A")) s.output().meet(one_per_matrix(s["A"]));

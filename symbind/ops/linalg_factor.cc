@@ -47,8 +47,7 @@ OpDef define(Op<LinalgPotri> op) {
       .aliases({"linalg_potri"})
       .doc(
           "Inverse from a Cholesky factor: (A · Aᵀ)⁻¹ of lower triangular matrices A (batch…, n, n). A zero on a "
-          "diagonal "
-          "is an error on a CPU and gives infinities on a GPU.")
+          "diagonal is an error on a CPU and gives infinities on a GPU.")
       // The lower triangle of -W · (dW + dWᵀ) · L⁻ᵀ
       .gradient([](const LinalgPotri&, Grad& g) {
         const Symbol product = linalg_gemm2(g.output(), plus_transpose(g.out_grad()));
@@ -94,11 +93,9 @@ OpDef define(Op<LinalgSyevd> op) {
   return op
       .doc(
           "Eigenvalues and eigenvectors of symmetric matrices A (batch…, n, n), of which the lower triangle is read. "
-          "The "
-          "outputs are U (batch…, n, n), whose rows are orthonormal eigenvectors, and L (batch…, n), the eigenvalues "
-          "in "
-          "ascending order: A = Uᵀ · diag(L) · U. The element of largest magnitude in each row of U is positive. The "
-          "gradient ignores how eigenvectors of equal eigenvalues turn.")
+          "The outputs are U (batch…, n, n), whose rows are orthonormal eigenvectors, and L (batch…, n), the "
+          "eigenvalues in ascending order: A = Uᵀ · diag(L) · U. The element of largest magnitude in each row of U is "
+          "positive. The gradient ignores how eigenvectors of equal eigenvalues turn.")
       .inputs({"A"})
       .outputs({"output0", "output1"})
       .infer_shape([](const LinalgSyevd&, Shapes& s) {

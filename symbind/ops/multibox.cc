@@ -32,9 +32,8 @@ OpDef define(Op<MultiBoxPrior> op) {
   return op
       .doc(
           "Anchors of a feature map, as fractions of the image. data is (n, channels, rows, columns), of which only "
-          "the "
-          "shape is read; the output is (1, rows · columns · (sizes + ratios - 1), 4) with rows (x1, y1, x2, y2): in "
-          "each position an anchor of each size with the first ratio, then one of the first size with each other "
+          "the shape is read; the output is (1, rows · columns · (sizes + ratios - 1), 4) with rows (x1, y1, x2, y2): "
+          "in each position an anchor of each size with the first ratio, then one of the first size with each other "
           "ratio. The gradient is zero.")
       .param(&MultiBoxPrior::sizes, "sizes", "heights of the anchors as fractions of the image's")
       .param(&MultiBoxPrior::ratios, "ratios", "ratios of width to height of the anchors")

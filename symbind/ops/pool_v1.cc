@@ -72,8 +72,7 @@ OpDef define(Op<PoolingV1> op) {
       .doc(
           "Pooling of MXNet's first versions: reduces a sliding window over the spatial axes of data (n, channels, "
           "spatial…) to its maximum, mean or sum. Padding is zeros, which count in a maximum, and a mean always "
-          "divides "
-          "by the whole window.")
+          "divides by the whole window.")
       .infer_shape([](const PoolingV1& p, Shapes& s) {
         require(!s["data"].rank_known() || s["data"].rank() == 4 || s["data"].rank() == 5, s.where(),
                 " data must have 4 or 5 axes: data ", s["data"].get());

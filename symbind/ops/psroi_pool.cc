@@ -108,10 +108,10 @@ OpDef define(Op<DeformablePSROIPooling> op) {
           "Position-sensitive pooling of regions whose cells are moved: each cell is the mean of sample_per_part × "
           "sample_per_part points, interpolated bilinearly, of those that are inside of the image. data is (n, "
           "output_dim · group_size², rows, columns), rois (regions, 5) with rows (image index, x1, y1, x2, y2), "
-          "corners "
-          "included; trans is (regions, 2 · classes, part_size, part_size), the offsets across and down of each class, "
-          "where a class has output_dim / classes channels of the output. The output is (regions, output_dim, "
-          "pooled_size, pooled_size). An image index out of range gives zeros. The gradient of rois is zero.")
+          "corners included; trans is (regions, 2 · classes, part_size, part_size), the offsets across and down of "
+          "each class, where a class has output_dim / classes channels of the output. The output is (regions, "
+          "output_dim, pooled_size, pooled_size). An image index out of range gives zeros. The gradient of rois is "
+          "zero.")
       .inputs([](const DeformablePSROIPooling& p) {
         return p.no_trans ? Names{"data", "rois"} : Names{"data", "rois", "trans"};
       })

@@ -253,8 +253,7 @@ OpDef define(Op<SampleMultinomial> op) {
       .doc(
           "Indices drawn from categorical distributions: the last axis of data holds the probabilities of the "
           "categories. The result has the other axes of data followed by those of shape. Probabilities below 0, or "
-          "that "
-          "sum up to 0, are an error on a CPU; on a GPU they are not checked.")
+          "that sum up to 0, are an error on a CPU; on a GPU they are not checked.")
       .aliases({"sample_multinomial"})
       .param(&SampleMultinomial::shape, "shape", "shape of the samples drawn from each distribution; (): one sample",
              each_at_least(0))
@@ -322,8 +321,7 @@ OpDef define(Op<SampleUniqueZipfian> op) {
       .doc(
           "Different classes in each row, drawn from the approximately log-uniform distribution over [0, range_max): "
           "class c has the probability log((c + 2) / (c + 1)) / log(range_max + 1). The first output has the classes, "
-          "an "
-          "array of the given shape (rows, classes per row), the second the number of draws that each row took.")
+          "an array of the given shape (rows, classes per row), the second the number of draws that each row took.")
       .param(&SampleUniqueZipfian::range_max, "range_max", "number of classes", at_least(1))
       .param(&SampleUniqueZipfian::shape, "shape", "number of rows, and of classes in each", each_at_least(0))
       .check([](SampleUniqueZipfian& p) {

@@ -88,7 +88,7 @@ OpDef define(Op<Reshape> op) {
       .param(&Reshape::target_shape, "target_shape",
              "the new shape as old files have it, used if shape is not given: one extent may be 0, which is inferred")
       .param(&Reshape::keep_highest, "keep_highest",
-             "with target_shape: keep the extent of the first axis, whatever target_shape says")
+             "with target_shape: preserve the extent of the first axis and ignore that of target_shape")
       .check([](Reshape& p) { require(!p.shape.empty() || !p.target_shape.empty(), "shape must be given: shape ()"); })
       .view()
       .infer_shape([](const Reshape& p, Shapes& s) {
@@ -125,8 +125,7 @@ OpDef define(Op<ReshapeLike> op) {
   return op
       .doc(
           "The elements of lhs in the shape of rhs; with begin and end, lhs with one range of axes replaced by a range "
-          "of "
-          "axes of rhs that has as many elements.")
+          "of axes of rhs that has as many elements.")
       .param(&ReshapeLike::lhs_begin, "lhs_begin",
              "first axis of lhs to replace; negative ones count from the end; None: 0")
       .param(&ReshapeLike::lhs_end, "lhs_end",

@@ -164,14 +164,12 @@ OpDef define(Op<RNN> op) {
           "state_size).\n\n"
           "'rnn_relu', 'rnn_tanh': h' = f(W·x + b + R·h + c).\n"
           "'lstm': i, f, o = sigmoid(W·x + b + R·h + c) and g = tanh(W·x + b + R·h + c), each with matrices of its "
-          "own; "
-          "cell' = f·cell + i·g; h' = o·tanh(cell').\n"
+          "own; cell' = f·cell + i·g; h' = o·tanh(cell').\n"
           "'gru': r, z = sigmoid(W·x + b + R·h + c); n = tanh(W·x + b + r·(R·h + c)); h' = (1 - z)·n + z·h.\n\n"
           "state and state_cell are the first states (layers · directions, batch, state_size). parameters is one "
-          "vector: "
-          "for each layer, for each direction, the matrix for the input and the matrix for the state, gate by gate "
-          "(LSTM: i, f, g, o; GRU: r, z, n), with a projection its matrix; after all of them the biases b and c in the "
-          "same order.")
+          "vector: for each layer, for each direction, the matrix for the input and the matrix for the state, gate by "
+          "gate (LSTM: i, f, g, o; GRU: r, z, n), with a projection its matrix; after all of them the biases b and c "
+          "in the same order.")
       .precision(Precision::low)
       .inputs([](const RNN& p) { return input_names(p); })
       .outputs([](const RNN& p) { return output_names(p); })

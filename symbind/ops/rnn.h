@@ -14,7 +14,7 @@ inline constexpr Word gru = "gru", lstm = "lstm", rnn_relu = "rnn_relu", rnn_tan
 inline constexpr Word all[] = {gru, lstm, rnn_relu, rnn_tanh};
 }  // namespace rnn_mode
 
-// Inputs: data (steps, batch, features); parameters, one vector (RnnSize says how it is ordered); state (layers ·
+// Inputs: data (steps, batch, features); parameters, one vector (in the order of RnnSize); state (layers ·
 // directions, batch, outputs); for an LSTM state_cell (layers · directions, batch, state_size); with
 // use_sequence_length sequence_length (batch).
 // Outputs: output (steps, batch, directions · outputs); with state_outputs the final states, in the shapes of the

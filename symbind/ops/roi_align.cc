@@ -41,10 +41,9 @@ OpDef define(Op<ROIAlign> op) {
   return with_fields(op)
       .doc(
           "Regions of images at a fixed size: divides each region into a grid of pooled_size cells and takes the mean "
-          "of "
-          "points of each cell, interpolated bilinearly. data is (n, channels, rows, columns), rois (regions, 5) with "
-          "rows (image index, x1, y1, x2, y2); the output is (regions, channels, pooled_size). An image index out of "
-          "range gives zeros. The gradient of rois is zero.")
+          "of points of each cell, interpolated bilinearly. data is (n, channels, rows, columns), rois (regions, 5) "
+          "with rows (image index, x1, y1, x2, y2); the output is (regions, channels, pooled_size). An image index out "
+          "of range gives zeros. The gradient of rois is zero.")
       .inputs({"data", "rois"})
       .infer_shape([](const ROIAlign& p, Shapes& s) {
         auto data = s["data"], rois = s["rois"];

@@ -60,8 +60,7 @@ OpDef define(Op<ScatterSetNd> op) {
   return op
       .doc(
           "lhs with lhs[indices[0, i], indices[1, i], …] replaced by rhs[i]: indices has a row per leading axis of "
-          "lhs. "
-          "Where an index is there several times the last one counts; indices outside of lhs are ignored.")
+          "lhs. Where an index is there several times the last one counts; indices outside of lhs are ignored.")
       .param(&ScatterSetNd::shape, "shape", "shape of lhs", each_at_least(0))
       .inputs({"lhs", "rhs", "indices"})
       .infer_shape([](const ScatterSetNd& p, Shapes& s) {

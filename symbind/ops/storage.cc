@@ -41,8 +41,7 @@ OpDef define(Op<CountNonzero> op) {
   return op
       .doc(
           "The number of elements that are not 0, as int64: of the whole array, with shape (1,), or of each column "
-          "(axis "
-          "0) or row (axis 1) of a matrix.")
+          "(axis 0) or row (axis 1) of a matrix.")
       .param(&CountNonzero::axis, "axis", "0: count along each column, 1: along each row; None: in the whole array")
       .check([](CountNonzero& p) {
         require(!p.axis || *p.axis == 0 || *p.axis == 1, "axis must be 0, 1 or None: axis ", p.axis.value_or(0));
@@ -93,8 +92,7 @@ OpDef define(Op<OnehotEncode> op) {
   return op
       .doc(
           "One-hot vectors in the shape of rhs, (rows, classes): row i is 1 at the index lhs[i] and 0 elsewhere. Of "
-          "rhs "
-          "nothing else is read.")
+          "rhs nothing else is read.")
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .infer_shape([](const OnehotEncode&, Shapes& s) {

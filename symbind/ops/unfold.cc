@@ -65,8 +65,7 @@ OpDef define(Op<Im2col> op) {
   return im2col_fields(op)
       .doc(
           "The windows of a convolution as columns: data (n, channels, spatial…) becomes (n, channels · kernel "
-          "elements, "
-          "windows). Outside of the image are zeros.")
+          "elements, windows). Outside of the image are zeros.")
       .infer_shape([](const Im2col& p, Shapes& s) {
         auto data = s["data"], out = s.output();
         const auto spatial = p.kernel.get().size();
@@ -102,8 +101,7 @@ OpDef define(Op<Col2im> op) {
   return with_fields<Col2im>(op)
       .doc(
           "Columns added up to images, the transpose of im2col: data (n, channels · kernel elements, windows) becomes "
-          "(n, "
-          "channels, output_size…). Each pixel is the sum of what all windows hold for it.")
+          "(n, channels, output_size…). Each pixel is the sum of what all windows hold for it.")
       .param(&Col2im::output_size, "output_size", "spatial extents of the output", each_at_least(1))
       .check([](Col2im& p) {
         complete(p);

@@ -129,9 +129,8 @@ OpDef define(Op<WhileLoop> op) {
   return loop_fields(op)
       .doc(
           "Runs a network while a condition on its variables holds, at most max_iterations times. The outputs are "
-          "those "
-          "of the body, stacked along a new first axis of max_iterations with zeros after the last step, and the last "
-          "values of the variables. mx.sym.contrib.while_loop builds it from functions.")
+          "those of the body, stacked along a new first axis of max_iterations with zeros after the last step, and the "
+          "last values of the variables. mx.sym.contrib.while_loop builds it from functions.")
       .check([](WhileLoop& p) { check(p); })
       .inputs([](const WhileLoop& p) { return p.inputs(); },
               [](const WhileLoop&, size_t index) { return "data" + std::to_string(index); })

@@ -21,7 +21,7 @@ struct StateKeys {
   size_t devices = 0;                 // 0: keyed by name
 };
 
-// The same states under the keys that are wanted. From another number of devices, or from names, each parameter has one
+// The same states under the requested keys. From another number of devices, or from names, each parameter has one
 // state for all: that of the first device. Numbers that fit no number of devices fail.
 SavedStates with_keys(const SavedStates& saved, const StateKeys& wanted);
 

@@ -169,7 +169,7 @@ void Updater::set_states(const SavedStates& saved) {
   for (const auto& [key, state] : saved.states) {
     const std::string form = form_of(state);
     require(forms.empty() || std::find(forms.begin(), forms.end(), form) != forms.end(), "the state of ", key.str(),
-            " is that of another optimizer: ", form, ", where ", mine, " keeps ", comma_separated(forms));
+            " is that of another optimizer: ", form, ", where ", mine, " stores ", comma_separated(forms));
     states.insert_or_assign(key, state);
   }
   if (saved.resume) {

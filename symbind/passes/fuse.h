@@ -23,8 +23,8 @@ void fuse_residual(Graph& graph);
 void fuse_activation(Graph& graph);
 // BatchNorm and ReLU become one operator, as do their gradients and a sum after these.
 void fuse_norm_relu(Graph& graph);
-// A convolution computes the sums of which the BatchNorms after it, of any form, make their statistics, if the device
-// does both in less time than it takes one after the other.
+// A convolution also computes the sums from which the BatchNorms after it, of any form, derive their statistics, if
+// that is faster on the device than a separate pass.
 void fuse_statistics(Graph& graph);
 // Products of independent steps with a shared weight become one product.
 void merge_products(Graph& graph);
@@ -116,7 +116,7 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
 // The same for a node whose tensors are not all in the graph.
 bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
                       std::span<const Tensor> outputs);
-// fuse_statistics() that asks somebody else: a test needs no device.
+// fuse_statistics() with another check of the device, for tests.
 using KernelCheck = std::function<bool(const Graph& graph, Context context, const Node& node,
                                        std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);

@@ -10,8 +10,8 @@
 #include "symbind/ops/dot.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/passes/concatenated_rows.h"
 #include "symbind/passes/fuse.h"
-#include "symbind/passes/joined_rows.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
 
@@ -21,7 +21,11 @@ namespace {
 class ProductFusion {
  public:
   explicit ProductFusion(const Graph& graph)
-      : graph_(graph), readers_(graph), rewriter_(graph), joined_(graph, rewriter_), absorbed_(graph.nodes.size()) {}
+      : graph_(graph),
+        readers_(graph),
+        rewriter_(graph),
+        concatenated_(graph, rewriter_),
+        absorbed_(graph.nodes.size()) {}
 
   Graph run() {
     std::map<NodeId, Total> totals;                       // by their last node
@@ -57,7 +61,7 @@ class ProductFusion {
 
   void copy(const GraphNode& node) {
     rewriter_.copy(node);
-    joined_.note(node);
+    concatenated_.note(node);
   }
 
   const Shape& shape(TensorId tensor) const { return graph_.tensor(tensor).shape; }
@@ -124,8 +128,8 @@ class ProductFusion {
     });
   }
 
-  TensorId joined(const Total& total, size_t k, const GraphNode& like) {
-    return joined_.of(operands(total, k), like, like.source->name + (k == 0 ? "_left" : "_right"));
+  TensorId concatenated(const Total& total, size_t k, const GraphNode& like) {
+    return concatenated_.of(operands(total, k), like, like.source->name + (k == 0 ? "_left" : "_right"));
   }
 
   // One node instead of all products, which has this position and name.
@@ -137,8 +141,8 @@ class ProductFusion {
     }
     std::vector<TensorId> terms;
     for (const TensorId other : total.others) terms.push_back(rewriter_.now(other));
-    terms.push_back(
-        joined_.append(product, last.source->name + "_product", std::move(inputs), last, shape(last.first_output)));
+    terms.push_back(concatenated_.append(product, last.source->name + "_product", std::move(inputs), last,
+                                         shape(last.first_output)));
     const NodePtr source = terms.size() == 2
                                ? fused_node(*last.source, Binary<"elemwise_add">{})
                                : fused_node(*last.source, AddN{.num_args = static_cast<int64_t>(terms.size())});
@@ -147,15 +151,15 @@ class ProductFusion {
 
   void write(const GraphNode& last, const Total& total) {
     if (total.of_rows)
-      write(last, total, Sum{.axis = Tuple{0}}, {joined(total, 0, last)});
+      write(last, total, Sum{.axis = Tuple{0}}, {concatenated(total, 0, last)});
     else
-      write(last, total, Dot{.transpose_a = true}, {joined(total, 0, last), joined(total, 1, last)});
+      write(last, total, Dot{.transpose_a = true}, {concatenated(total, 0, last), concatenated(total, 1, last)});
   }
 
   const Graph& graph_;
   const Readers readers_;
   Rewriter rewriter_;
-  JoinedRows joined_;
+  ConcatenatedRows concatenated_;
   PerNode<bool> absorbed_;
 };
 

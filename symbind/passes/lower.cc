@@ -77,11 +77,11 @@ Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
   };
 
   const Recompute recompute(graph);
-  Recompute::Result result = recompute.as_asked();
+  Recompute::Result result = recompute.as_requested();
   Lowered best = lower_to_kernels(std::move(result.graph), request);
   for (const Frugality frugality : {Frugality::moderate, Frugality::full}) {
     if (!exceeds_budget(best)) break;
-    Lowered frugal = lower_to_kernels(recompute.as_asked().graph, request, frugality);
+    Lowered frugal = lower_to_kernels(recompute.as_requested().graph, request, frugality);
     if (is_smaller(frugal, best)) best = std::move(frugal);
   }
   auto needed = static_cast<double>(best.memory.total_bytes()), target = static_cast<double>(result.bytes);

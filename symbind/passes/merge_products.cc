@@ -11,8 +11,8 @@
 #include "symbind/ops/concat.h"
 #include "symbind/ops/dot.h"
 #include "symbind/ops/fully_connected.h"
+#include "symbind/passes/concatenated_rows.h"
 #include "symbind/passes/fuse.h"
-#include "symbind/passes/joined_rows.h"
 #include "symbind/passes/rewrite.h"
 #include "symbind/passes/target.h"
 
@@ -173,24 +173,24 @@ class ProductMerging {
 
   void write() {
     Rewriter rewriter(graph_);
-    JoinedRows joined(graph_, rewriter);
+    ConcatenatedRows concatenated(graph_, rewriter);
     for (size_t i = 0; i < order_.size(); ++i) {
       if (i == graph_.forward_nodes) rewriter.end_of_forward();
       const GraphNode& node = graph_.node(order_[i]);
       if (chunk_[node.id] == none) {
         rewriter.copy(node);
-        joined.note(node);
+        concatenated.note(node);
         continue;
       }
       const std::vector<NodeId>& chunk = chunks_[static_cast<size_t>(chunk_[node.id])];
-      if (node.id == chunk.front()) write(chunk, rewriter, joined);
+      if (node.id == chunk.front()) write(chunk, rewriter, concatenated);
     }
     if (!graph_.has_backward()) rewriter.end_of_forward();
     graph_ = rewriter.finish();
   }
 
   // The product of the concatenated rows, and its parts.
-  void write(const std::vector<NodeId>& chunk, Rewriter& rewriter, JoinedRows& joined) const {
+  void write(const std::vector<NodeId>& chunk, Rewriter& rewriter, ConcatenatedRows& concatenated) const {
     const GraphNode& first = graph_.node(chunk[0]);
     const auto steps = static_cast<int64_t>(chunk.size());
     std::vector<TensorId> rows, results;
@@ -199,13 +199,13 @@ class ProductMerging {
       results.push_back(graph_.node(product).first_output);
     }
     const std::string name = join(first.source->name, "_and_", steps - 1, "_more");
-    std::vector<TensorId> inputs{joined.of(rows, first, name + "_rows")};
+    std::vector<TensorId> inputs{concatenated.of(rows, first, name + "_rows")};
     for (size_t k = 1; k < first.inputs.size(); ++k) inputs.push_back(rewriter.now(first.inputs[k]));
     const Shape& part = graph_.tensor(first.first_output).shape;
     const Shape whole{steps * part[0], part[1]};
     const TensorId product = params_if<Dot>(first)
-                                 ? joined.append(*params_if<Dot>(first), name, inputs, first, whole)
-                                 : joined.append(*params_if<FullyConnected>(first), name, inputs, first, whole);
+                                 ? concatenated.append(*params_if<Dot>(first), name, inputs, first, whole)
+                                 : concatenated.append(*params_if<FullyConnected>(first), name, inputs, first, whole);
     const NodePtr parts = fused_node(*first.source, SliceChannel{.num_outputs = steps, .axis = 0});
     rewriter.replace(first, parts, {product}, results);
   }

@@ -1,5 +1,5 @@
-// Gives every tensor an address: lifetimes become offsets into one arena per context, scratch included, in place where
-// a kernel allows it. Arrays that the user sees are outside.
+// Assigns every tensor an address: lifetimes become offsets into one arena per context, scratch included, in place
+// where a kernel allows it. Arrays that the user sees are outside.
 #pragma once
 
 #include <cstdint>

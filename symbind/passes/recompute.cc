@@ -31,7 +31,7 @@ struct Recompute::Impl : RecomputePlanner {
       mirrored.push_back(recomputable[node.id] && is_mirrored(*node.source));
   }
 
-  RecomputeChoice asked() const;
+  RecomputeChoice requested() const;
   RecomputeChoice cheap(size_t count) const;
   RecomputeChoice within(size_t wanted) const;
   Result result(const RecomputeChoice& choice) const {
@@ -49,7 +49,7 @@ struct Recompute::Impl : RecomputePlanner {
 };
 
 // The choice that the network's attributes request.
-RecomputeChoice Recompute::Impl::asked() const {
+RecomputeChoice Recompute::Impl::requested() const {
   if (mirrors_cheap_nodes()) return cheap(short_lived_saved.size());
   return cheap(0);
 }
@@ -146,7 +146,7 @@ RecomputeChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts
 }
 
 RecomputeChoice Recompute::Impl::within(size_t wanted) const {
-  RecomputeChoice best = asked();
+  RecomputeChoice best = requested();
   size_t best_bytes = bytes_with(best);
   if (best_bytes <= wanted) return best;
 
@@ -190,7 +190,7 @@ RecomputeChoice Recompute::Impl::within(size_t wanted) const {
 Recompute::Recompute(const Graph& graph) : impl_(std::make_unique<Impl>(graph)) {}
 Recompute::~Recompute() = default;
 
-Recompute::Result Recompute::as_asked() const { return impl_->result(impl_->asked()); }
+Recompute::Result Recompute::as_requested() const { return impl_->result(impl_->requested()); }
 Recompute::Result Recompute::within(size_t bytes) const { return impl_->result(impl_->within(bytes)); }
 
 }  // namespace symbind

@@ -22,7 +22,7 @@ class Recompute {
   };
   // The nodes that are requested: those with the attribute force_mirroring and, if MXNET_BACKWARD_DO_MIRROR is set, all
   // cheap ones.
-  Result as_asked() const;
+  Result as_requested() const;
   // More nodes, so that the graph needs about `bytes`: as little as possible is recomputed. If `bytes` cannot be
   // reached, the result is the smallest that was found.
   Result within(size_t bytes) const;

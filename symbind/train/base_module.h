@@ -136,11 +136,11 @@ struct PredictArgs {
   bool reset = true;
 };
 
-// Inside fit() the exchange of gradients with other workers may start before backward has ended. (Not elsewhere, since
-// gradients may be changed between backward() and update().) And an update that must wait for the devices, since in
-// float16 a step is taken only if its gradients are finite, may be finished after the next batch was prepared. fit()
-// allows both for built-in classes. A program may allow them for a derived class that inherits backward(), update() and
-// forward_backward() from one of these: for as long as this object lives.
+// Allows two overlaps on the calling thread, as long as this object lives. Gradients may be exchanged with other
+// workers before backward has ended. And an update that waits for the devices (in float16 a step is taken only if its
+// gradients are finite) may be finished after the next batch was prepared. fit() allows both for built-in classes. A
+// program may do so for a derived class that inherits backward(), update() and forward_backward(), and does not change
+// gradients between backward() and update().
 class AllowEarlyExchange {
  public:
   explicit AllowEarlyExchange(bool allowed = true);
@@ -154,8 +154,8 @@ class AllowEarlyExchange {
   bool before_;
 };
 
-// A module serves one thread at a time: a call that finds it in use by another thread, which fit() is until it returns,
-// fails. Its constructor arguments may be read from any thread.
+// A module serves one thread at a time: a call fails while another thread is inside a call, such as fit(). The
+// constructor's arguments may be read from any thread.
 class BaseModule {
  public:
   virtual ~BaseModule() = default;

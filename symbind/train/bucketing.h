@@ -1,4 +1,4 @@
-// A network of many sizes that share their parameters: each batch says which size it needs, its bucket.
+// A network of many sizes that share their parameters: the bucket key of a batch selects the size.
 //   BucketingModule module([](const BucketKey& key) { return BucketNetwork{unrolled(key.number())}; },
 //                          {.default_bucket_key = 60});
 //   module.fit(batches, {.num_epoch = 10});

@@ -57,6 +57,18 @@ struct DataParallelExecutorGroup::Family {
   }
 };
 
+struct DataParallelExecutorGroup::Threads {
+  explicit Threads(const std::vector<Context>& contexts) : workers(contexts.size(), available_threads()) {
+    if (contexts.size() < 2) return;
+    std::vector<std::string> titles;
+    for (size_t i = 0; i < contexts.size(); ++i) titles.push_back(join("context ", i, " (", contexts[i], ")"));
+    sum_group = std::make_unique<SumGroup>(std::move(titles));
+  }
+
+  Workers workers;
+  std::unique_ptr<SumGroup> sum_group;  // none: there is one context
+};
+
 DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const ExecutorGroupOptions& options)
     : symbol_(symbol),
       contexts_(options.contexts),
@@ -71,7 +83,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
       inputs_need_grad_(options.inputs_need_grad),
       group2ctxs_(options.group2ctxs),
       compile_options_(options.options),
-      workers_(std::make_unique<Workers>(options.contexts.size(), available_threads())) {
+      threads_(std::make_unique<Threads>(options.contexts)) {
   require(!contexts_.empty(), "[executor group] at least one context is needed");
   require(workload_.size() == contexts_.size(), "[executor group] work_load_list has ", workload_.size(),
           " entries for ", contexts_.size(), " contexts");
@@ -84,11 +96,6 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
   for (size_t i = 0; i < symbol.size(); ++i)
     output_layouts_.push_back(DataDesc::get_batch_axis(symbol[i].attr("__layout__")));
 
-  if (contexts_.size() > 1) {
-    std::vector<std::string> titles;
-    for (size_t i = 0; i < contexts_.size(); ++i) titles.push_back(join("context ", i, " (", contexts_[i], ")"));
-    sum_group_ = std::make_unique<SumGroup>(std::move(titles));
-  }
   family_ = shared ? shared->family_ : std::make_shared<Family>(contexts_.size());
   split_ = decide_slices(options.data_shapes, options.label_shapes);
   grad_req_ = requests(options.grad_req);
@@ -285,7 +292,7 @@ ThreadPolicy DataParallelExecutorGroup::thread_policy() const {
   const bool on_cpus =
       std::none_of(contexts_.begin(), contexts_.end(), [](Context context) { return context.is_gpu(); });
   if (contexts_.size() < 2 || !on_cpus) return symbind::thread_policy();
-  return {.threads = 1, .workers = workers_.get()};
+  return {.threads = 1, .workers = &threads_->workers};
 }
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
@@ -362,7 +369,7 @@ void DataParallelExecutorGroup::prepare(const DataBatch& batch) {
 }
 
 void DataParallelExecutorGroup::run_all(const std::function<void(size_t device)>& pass) {
-  sum_group_ ? sum_group_->run(*workers_, pass) : pass(0);
+  threads_->sum_group ? threads_->sum_group->run(threads_->workers, pass) : pass(0);
 }
 
 void DataParallelExecutorGroup::run_forward(bool is_train, const std::function<void(size_t device)>& load_device) {

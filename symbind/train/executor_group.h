@@ -18,8 +18,6 @@
 namespace SYMBIND_API symbind {
 
 class Monitor;
-class SumGroup;
-class Workers;
 struct ThreadPolicy;
 class DataParallelExecutorGroup;
 
@@ -193,8 +191,8 @@ class DataParallelExecutorGroup {
   std::deque<BoundShapes> bound_;  // the newest first
   struct Family;                   // the groups that share memory, and that memory
   std::shared_ptr<Family> family_;
-  std::unique_ptr<Workers> workers_;
-  std::unique_ptr<SumGroup> sum_group_;                   // none: there is one context
+  struct Threads;  // one per context
+  std::unique_ptr<Threads> threads_;
   std::vector<std::function<void(Executor&)>> monitors_;  // each installs its monitor in an executor
 
   std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;

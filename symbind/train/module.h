@@ -124,7 +124,7 @@ class Module : public BaseModule {
   bool has_unfinished_update() const { return update_left_; }
 
  protected:
-  // Hides that of BaseModule: a call that takes this one finds the parameters updated.
+  // Hides that of BaseModule: finishes a pending update first.
   InUse in_use(std::string_view call) const {
     if (update_left_) {
       const InUse use = BaseModule::in_use(call);

@@ -1,4 +1,4 @@
-// What MXNet 1.9.1 makes of images, as recorded in tests/oracle, made by ours.
+// Images decoded, resized and augmented as MXNet 1.9.1 does, compared with records in tests/oracle.
 #include <algorithm>
 #include <cmath>
 

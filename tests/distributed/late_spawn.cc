@@ -1,5 +1,5 @@
-// Process 0 has given up waiting for a replacement when it is spawned at last, and it is lost before it can be told so.
-// Process 0 must not end with it. Runs over stand_in_mpi.cc.
+// A replacement is spawned after process 0 has stopped waiting for it, and is lost before it can be notified. Process 0
+// must not end with it. Runs over stand_in_mpi.cc.
 #include <chrono>
 #include <cstdio>
 #include <thread>

@@ -24,6 +24,9 @@ struct Kernel {
 struct Layout {
   int order = 6;
 };
+struct Workers {
+  int count = 7;
+};
 
 namespace {
 
@@ -34,7 +37,8 @@ TEST(PublicHeaders, LeaveTheseNamesToTheProgram) {
   const Plan plan;
   const Kernel kernel;
   const Layout layout;
-  EXPECT_EQ(graph.nodes + tensor.rank + range.begin + plan.steps + kernel.width + layout.order, 21);
+  const Workers workers;
+  EXPECT_EQ(graph.nodes + tensor.rank + range.begin + plan.steps + kernel.width + layout.order + workers.count, 28);
   EXPECT_EQ(sum(ones({2, 3})).item(), 6);
 }
 

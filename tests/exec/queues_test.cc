@@ -1,5 +1,5 @@
-// Parts of a network on several contexts at the same time: who waits for whom, the same numbers as on one context,
-// errors, and that they do run at the same time.
+// Parts of a network on several contexts concurrently: which step waits for which, the same numbers as on one context,
+// errors, and that they do run concurrently.
 #include "symbind/exec/queues.h"
 
 #include <array>

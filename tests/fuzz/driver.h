@@ -1,6 +1,6 @@
-// Runs cases that are made up from numbers, one after the other, in processes of their own: a crash, a case without an
-// end or an exception that is no Error ends one case, is written down with the command that repeats it, and the next
-// ones go on. The same number is always the same case.
+// Runs cases that are generated from numbers, one after the other, each in a separate process. A crash, a timeout or an
+// exception that is no Error ends one case only; it is recorded with the command that repeats it. The same number is
+// always the same case.
 #pragma once
 
 #include <cstdint>

@@ -145,7 +145,7 @@ Shape near(Dice& dice, const Shape& shape) {
   return other;
 }
 
-// What inference makes of the inputs' shapes when it is told the first.
+// The shapes of the inputs, inferred from that of the first.
 std::vector<Shape> inferred(const OpDef& op, const Attributes& attributes, const Shape& first, size_t count) {
   std::vector<Symbol> variables;
   for (size_t i = 0; i < count; ++i) variables.push_back(Symbol::variable("v" + std::to_string(i)));

@@ -1,4 +1,4 @@
-// Networks of older generations, and what MXNet 1.9.1 makes of them (tests/oracle/old_networks.py).
+// Networks of older generations, and how MXNet 1.9.1 reads them (tests/oracle/old_networks.py).
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -92,7 +92,7 @@ TEST(OldJson, OnlyFilesBefore090LeaveInputsOut) {
   EXPECT_TRUE(fails_with([&] { read(900); }, "fc", "has 1 inputs", "takes 3"));
 }
 
-// The first versions let a user call an attribute of a node anything; parameters stood apart from them.
+// In the first versions the attributes of a node may have any name: parameters are stored separately.
 TEST(OldJson, AttributesSeparateFromParametersMayHaveAnyName) {
   const Symbol net = Symbol::load_json(network_text(
       R"({"op": "Activation", "param": {"act_type": "tanh"}, "name": "a", "inputs": [[0, 0]],

@@ -88,6 +88,21 @@ TEST(DistSync, TakesTheValuesOfWorkerZero) {
   EXPECT_EQ(thrown, std::vector<std::string>(3));
 }
 
+TEST(DistStore, DescribesHowItSums) {
+  const auto thrown = run_job(3, [&](Worker& worker) {
+    const KVStorePtr sync = worker.store(), async = worker.store("dist_async"), sums = worker.store("horovod");
+    for (const KVStorePtr& store : {sync, async, sums}) EXPECT_TRUE(store->is_distributed()) << store->type();
+    EXPECT_EQ(sync->workers_per_update(), 3);
+    EXPECT_EQ(async->workers_per_update(), 1);
+    EXPECT_EQ(sums->workers_per_update(), 1);
+    EXPECT_TRUE(sync->has_optimizer());
+    EXPECT_TRUE(async->has_optimizer());
+    EXPECT_FALSE(sums->has_optimizer());
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(3));
+  EXPECT_FALSE(KVStore::create("local")->is_distributed());
+}
+
 TEST(DistSync, MatchesKeysThatWorkersPushInDifferentOrders) {
   const auto thrown = run_job(4, [&](Worker& worker) {
     const KVStorePtr store = worker.store();

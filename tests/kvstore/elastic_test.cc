@@ -1,4 +1,4 @@
-// Jobs that go on without workers that are lost.
+// Jobs that continue without lost workers.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -62,7 +62,7 @@ TEST(Elastic, HasTheBitsOfOneProcessWhileNobodyIsLost) {
   }
 }
 
-TEST(Elastic, GoesOnWithoutAWorkerAndKeepsTheStatesOfTheOptimizer) {
+TEST(Elastic, ContinuesWithoutAWorkerAndItsStatesAreNotLost) {
   const std::vector<Training> trainings = {
       {.params = {{"learning_rate", 0.1}, {"momentum", 0.9}}, .steps = 6},
       {.optimizer = "adam", .params = {{"learning_rate", 0.1}}, .steps = 6, .scheduled = true},

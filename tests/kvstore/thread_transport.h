@@ -1,4 +1,4 @@
-// A transport between threads of one process that stand for workers: the stores run on it without MPI, and under the
+// A transport between threads of one process in the role of workers: the stores run on it without MPI, and under the
 // thread sanitizer. Workers can be lost on purpose.
 #pragma once
 
@@ -17,15 +17,16 @@ namespace symbind::testing {
 class Wires;
 std::shared_ptr<Wires> make_wires(int workers, int servers = 0);
 std::unique_ptr<Transport> open_thread_transport(std::shared_ptr<Wires> wires, int rank);
-// A thread in place of a lost worker, which waits until the others let it in.
+// A thread in place of a lost worker, which waits until the others admit it.
 std::unique_ptr<Transport> open_replacement(std::shared_ptr<Wires> wires);
-// Nothing from or to this process arrives any more, as if its host were cut off. The others of an elastic job are told.
+// Messages from and to this process are lost from now on, as if its host were cut off. In an elastic job the others
+// are notified.
 void cut_off(Wires& wires, int rank);
 
 // Runs `work` on a thread for each worker, and for each that is started in place of a lost one; lets servers serve on
 // one each, and waits for all. What a process throws is its text in the result, else "".
 struct Worker {
-  int rank;  // those of replacements go on behind those of the beginning
+  int rank;  // replacements have ranks after those of the first workers
   std::shared_ptr<Peers> peers;
   KVStorePtr store(const std::string& type = "dist_sync") const;
 };

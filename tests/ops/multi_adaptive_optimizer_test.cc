@@ -64,7 +64,7 @@ TEST(MultiLamb, TakesTheNormsOfLongWeights) {
   }
 }
 
-TEST(MultiLamb, WantsANumberForEachWeight) {
+TEST(MultiLamb, RequiresANumberForEachWeight) {
   const std::vector<NDArray> arrays{array({1}), array({1}), array({0}), array({0})};
   EXPECT_TRUE(fails_with(
       [&] {

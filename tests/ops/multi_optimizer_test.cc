@@ -49,7 +49,7 @@ TEST(MultiSgd, UpdatesTheFloatCopyOfHalfWeights) {
   EXPECT_TRUE(all_close(single.to_vector<double>(), {0.9501, 1.9001}, close));
 }
 
-TEST(MultiSgd, WantsARateAndADecayForEachWeight) {
+TEST(MultiSgd, RequiresARateAndADecayForEachWeight) {
   const std::vector<NDArray> two{array({1}), array({1}), array({2}), array({1})};
   EXPECT_TRUE(fails_with(
       [&] {

@@ -96,7 +96,7 @@ TEST(Updater, StatesMoveToTheirWeightsDevice) {
   EXPECT_TRUE(same_bits(there.as_in_context(cpu()), weight));
 }
 
-TEST(Updater, DumpsTheOptimizerAlong) {
+TEST(Updater, DumpsTheOptimizerToo) {
   const auto weight = random_array({3}, 1), grad = random_array({3}, 2);
   Updater first(Optimizer::create("adam", {{"wd", 0.5}, {"learning_rate", 0.25}, {"clip_gradient", 2}}));
   first(0, grad, weight);

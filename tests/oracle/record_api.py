@@ -15,7 +15,7 @@ import re
 import types
 
 import mxnet as mx
-import numpy as np
+from api_text import parameters_text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -81,29 +81,13 @@ def modules():
     return found
 
 
-def default_of(value):
-    """A default as text that two libraries can agree on."""
-    if value is inspect.Parameter.empty:
-        return None
-    if type(value).__name__ == "_NullType":
-        return "_Null"
-    if isinstance(value, (bool, int, float, str, tuple, list, dict, type(None))):
-        return repr(value)
-    if isinstance(value, (type, np.dtype)):
-        return getattr(value, "__name__", str(value))
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)):
-        return getattr(value, "__name__", "function").rsplit(".", 1)[-1]
-    return type(value).__name__ + "()"
-
-
 def parameters_of(function):
     """[[name, kind, default]], with kind "" where it may be given by position and by name; null where nobody knows."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None
-    kinds = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "position"}
-    return [[p.name, kinds.get(p.kind.name, ""), default_of(p.default)] for p in signature.parameters.values()]
+    return parameters_text(signature)
 
 
 def belongs(value, module):

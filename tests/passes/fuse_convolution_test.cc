@@ -317,7 +317,7 @@ TEST(FuseNormRelu, LeavesTheGradientOfASumAloneWhoseDataIsRecomputedLater) {
   const Symbol second = relu(norm(recomputed(first, "b"), "bn2") + first, "relu2");
   const Symbol net = conv(relu(norm(recomputed(second, "c"), "bn3") + second, "relu3"), "d");
   if (testing::built_with_cuda()) {
-    Graph graph = Recompute(testing::training_graph(net, image).graph).as_asked().graph;
+    Graph graph = Recompute(testing::training_graph(net, image).graph).as_requested().graph;
     testing::prepare_to_fuse(graph, gpu(0));
     fuse(graph);
     testing::expect_consistent(graph);
@@ -338,7 +338,7 @@ TEST(Fuse, MixedPrecisionWithinAnyBudgetIsConsistentOnEveryDevice) {
     const Symbol scaled = with_scaled_loss(low, parameters, "scale", "inverse_scale");
     const Graph graph = testing::training_graph(scaled, network.inputs).graph;
     const Recompute recompute(graph);
-    const size_t all = recompute.as_asked().bytes;
+    const size_t all = recompute.as_requested().bytes;
     for (const size_t part : {2, 3, 5, 10})
       for (const Context context : {cpu(), gpu(0)}) {
         if (context.is_gpu() && !testing::built_with_cuda()) continue;

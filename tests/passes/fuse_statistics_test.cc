@@ -1,5 +1,5 @@
-// Which convolutions compute the sums of the BatchNorms after them, by whom the pass is told that the device can, and
-// that the two operators which it makes compute what they replace.
+// Which convolutions compute the sums of the BatchNorms after them, given what the device can do, and that the two new
+// operators compute what they replace.
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"

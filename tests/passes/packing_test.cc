@@ -47,7 +47,7 @@ TEST(Packing, SmallOnesDoNotStandInTheWayOfLargeOnes) {
   expect_apart(lifetimes, 320);
 }
 
-// As in training: what is made first is let go last; beside it there are short lives.
+// As in training: buffers that are allocated first are released last; others have short lifetimes.
 std::vector<Lifetime> like_training(uint32_t seed, int layers) {
   std::mt19937 engine(seed);
   std::vector<Lifetime> lifetimes;

@@ -1,5 +1,5 @@
-// The plan is checked by running it in thought: every few bytes remember which part of which tensor was written there
-// last, and every read must find what it wants. That is brute force, and knows nothing of lifetimes.
+// The plan is checked by simulating it: for every few bytes of memory the test stores which part of which tensor was
+// written there last, and every read must find its own tensor. It does not use lifetimes.
 #include "symbind/passes/plan_memory.h"
 
 #include <algorithm>

@@ -21,15 +21,15 @@ import re
 import sys
 import types
 
-import numpy as np
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 RECORDED = os.path.join(ROOT, "tests", "oracle", "recorded", "api.json.gz")
 DIFFERENCES = os.path.join(HERE, "api_differences.txt")
 DOCS = os.path.join(ROOT, "docs", "from_mxnet.md")
 
-KINDS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**", "KEYWORD_ONLY": "keyword", "POSITIONAL_ONLY": "position"}
+sys.path.insert(0, os.path.join(ROOT, "tests", "oracle"))
+
+from api_text import default_text, parameters_text  # noqa: E402
 
 
 def recorded(part="modules"):
@@ -38,18 +38,6 @@ def recorded(part="modules"):
 
 
 # ---- what ours take -------------------------------------------------------------------------------------------------
-
-
-def default_text(value):
-    if value is inspect.Parameter.empty:
-        return None
-    if isinstance(value, (bool, int, float, str, tuple, list, dict, type(None))):
-        return repr(value)
-    if isinstance(value, (type, np.dtype)):
-        return getattr(value, "__name__", str(value))
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)):
-        return getattr(value, "__name__", "function").rsplit(".", 1)[-1]
-    return type(value).__name__ + "()"
 
 
 def native_parameters(signature):
@@ -90,7 +78,7 @@ def our_parameters(value):
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return []
-    return [[[p.name, KINDS.get(p.kind.name, ""), default_text(p.default)] for p in signature.parameters.values()]]
+    return [parameters_text(signature)]
 
 
 # ---- comparing ------------------------------------------------------------------------------------------------------

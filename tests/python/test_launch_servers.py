@@ -140,7 +140,7 @@ def test_workers_train_with_servers(kind, workers, servers, tmp_path):
         assert without_ranks(job.stdout, f"s{number}") == []
         logged = without_ranks(job.stderr, f"s{number}")
         assert len(logged) == (workers if kind == "dist_async" else 0), logged
-        assert all(f"command 7 came, but server {number} has no handler" in line for line in logged)
+        assert all(f"command 7 arrived, but server {number} has no handler" in line for line in logged)
 
 
 def test_plain_mpirun_has_servers_where_the_numbers_say_so(tmp_path):

@@ -271,7 +271,7 @@ def test_what_fit_would_ignore_is_warned_of(caplog):
     data = batches()
     module = mx.mod.Module(network(), context=[mx.cpu(0), mx.cpu(1)])
     module.fit(data, kvstore=None, num_epoch=1)
-    assert "2 contexts without a kvstore train apart" in caplog.text
+    assert "2 contexts without a kvstore train separately" in caplog.text
     caplog.clear()
     module.fit(data, optimizer="adam", num_epoch=1)
     assert "optimizer is initialized already" in caplog.text and "force_init" in caplog.text

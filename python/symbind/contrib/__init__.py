@@ -1,4 +1,4 @@
-"""What MXNet keeps under `contrib`: operators, helpers for text, mixed precision, TensorBoard and SVRG."""
+"""MXNet's namespace `contrib`: operators, helpers for text, mixed precision, TensorBoard and SVRG."""
 
 from . import io, ndarray, symbol
 from . import ndarray as nd

@@ -17,8 +17,8 @@ def _as_array(value, dtype):
 
 
 class DataLoaderIter(DataIter):
-    """An iterator for Module over a loader of (data, label) batches: Gluon's, PyTorch's, or any iterable that has
-    `batch_size` or whose first batch tells it. A last batch that is smaller is padded."""
+    """An iterator for Module over a loader of (data, label) batches: Gluon's, PyTorch's, or any iterable; the
+    batch size is its `batch_size`, or that of its first batch. A smaller last batch is padded."""
 
     def __init__(self, loader, data_name="data", label_name="softmax_label", dtype="float32"):
         super().__init__()
@@ -38,7 +38,7 @@ class DataLoaderIter(DataIter):
         self._iter = iter(self._loader)
 
     def iter_next(self):
-        """Goes on to the next batch, where there is one."""
+        """Advances to the next batch; False at the end."""
         self._current_batch = next(self._iter, None)
         return self._current_batch is not None
 

@@ -93,7 +93,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resizes to (w, h), whatever the aspect."""
+    """Resizes to (w, h) without preserving the aspect ratio."""
 
     def __init__(self, size, interp=2):
         super().__init__(size=size, interp=interp)

@@ -77,7 +77,7 @@ def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=None, o
 
 
 def scale_down(src_size, size):
-    """The crop size (w, h), made smaller with its aspect kept until it fits into src_size."""
+    """The crop size (w, h), reduced with the same aspect ratio so that it fits into src_size."""
     w, h = size
     src_w, src_h = src_size
     if src_h < h:

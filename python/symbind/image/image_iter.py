@@ -1,4 +1,4 @@
-"""An iterator over images in a RecordIO file or in files of their own, with augmenters in Python."""
+"""An iterator over images in a RecordIO file or in separate files, with augmenters in Python."""
 
 import logging as _logging
 import os as _os
@@ -123,7 +123,7 @@ class ImageIter(io.DataIter):
             self.seq = self.seq[part_index * size : (part_index + 1) * size]
 
     def reset(self):
-        """To the beginning; of a batch that rolls over, the samples are kept."""
+        """Restarts; with "roll_over" the samples left from the last batch come first."""
         if self.seq is not None and self.shuffle:
             _random.shuffle(self.seq)
         if self.last_batch_handle != "roll_over" or not self._at_end:
@@ -134,7 +134,7 @@ class ImageIter(io.DataIter):
         self._at_end = False
 
     def hard_reset(self):
-        """To the beginning; nothing is kept."""
+        """Restarts, without samples left from the last batch."""
         self._at_end = False
         self.reset()
 

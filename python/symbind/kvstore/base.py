@@ -148,7 +148,7 @@ def _each(arrays):
 
 @KVStoreBase.register
 class TestStore(KVStoreBase):
-    """Sums over the arrays that are given, and keeps nothing: for tests of training loops."""
+    """Sums the given arrays and stores nothing: for tests of training loops."""
 
     __test__ = False  # no test case
 

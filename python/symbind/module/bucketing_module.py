@@ -8,14 +8,14 @@ __all__ = ["BucketingModule"]
 
 def _load_dict(sym_dict=None, sym_gen=None, default_bucket_key=None, arg_params=None, aux_params=None, **kwargs):
     """A module from networks by bucket key and parameters that are loaded already. Buckets that sym_dict does not have
-    are made by sym_gen, which also says what their inputs are called. Keywords are those of BucketingModule."""
+    are created by sym_gen, which also returns the names of their inputs. Keywords are those of BucketingModule."""
     if sym_dict is None:
         raise MXNetValueError("sym_dict, the networks by bucket key, is needed")
     return _loaded(sym_dict, sym_gen, default_bucket_key, arg_params, aux_params, "", kwargs)
 
 
 def _load(prefix, epoch, sym_gen=None, default_bucket_key=None, load_optimizer_states=False, **kwargs):
-    """A module from the files of save_checkpoint; its parameters are in place once it is bound. Keywords are those of
+    """A module from the files of save_checkpoint; it has its parameters once it is bound. Keywords are those of
     BucketingModule."""
     if load_optimizer_states:
         _symbind._match_states(prefix, epoch)

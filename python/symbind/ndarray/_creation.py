@@ -17,7 +17,7 @@ def _require_dense(stype):
 
 
 def array(source_array, ctx=None, dtype=None):
-    """An array of a list, a NumPy array or another array: float32 unless told otherwise or copied from an NDArray."""
+    """An array of a list, a NumPy array or another array: of `dtype`, by default that of an NDArray, else float32."""
     if isinstance(source_array, NDArray):
         result = empty(source_array.shape, ctx, source_array.dtype if dtype is None else dtype)
         source_array.copyto(result)
@@ -36,7 +36,7 @@ def array(source_array, ctx=None, dtype=None):
 
 
 def empty(shape, ctx=None, dtype=None, stype=None):
-    """An array whose elements are whatever the memory holds."""
+    """An array with uninitialized elements."""
     _require_dense(stype)
     return _symbind._empty(_shape(shape), ctx, _np.float32 if dtype is None else dtype)
 
@@ -82,7 +82,7 @@ def eye(N, M=0, k=0, ctx=None, dtype=None, **kwargs):
 
 
 def concatenate(arrays, axis=0, always_copy=True):
-    """Arrays joined along an axis."""
+    """Concatenates arrays along an axis."""
     if len(arrays) == 0:
         raise _symbind.MXNetValueError("there is nothing to concatenate")
     if len(arrays) == 1 and not always_copy:

@@ -62,7 +62,7 @@ def cond(pred, then_func, else_func):
 
 
 def _scale_array(rescale_grad, weight):
-    """The scale of gradients as an array of one element beside the weight."""
+    """The scale of gradients as an array of one element, on the context of the weight."""
     if isinstance(rescale_grad, _symbind.NDArray):
         return rescale_grad.as_in_context(weight.context).astype("float32").reshape((1,))
     return _internal._full(shape=(1,), value=float(rescale_grad), ctx=str(weight.context), dtype="float32")

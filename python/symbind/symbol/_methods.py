@@ -146,7 +146,7 @@ def _without_amp_cast(self):
 
 
 def _tojson(self, remove_amp_cast=True):
-    """The network as MXNet's JSON, without the casts of mixed precision unless told otherwise."""
+    """The network as MXNet's JSON, without the casts of mixed precision by default."""
     return (_without_amp_cast(self) if remove_amp_cast else self)._tojson()
 
 

@@ -74,7 +74,7 @@ MapLoop map_loop_of(const Function& function) {
           }};
 }
 
-// The same, where make_function(type_identity<C>) gives the function for the type C that results of type `dtype` are
+// The same, where make_function(type_identity<C>) returns the function for the type C that results of type `dtype` are
 // computed in.
 template <size_t arity, class MakeFunction>
 MapLoop map_loop_for(DType dtype, MakeFunction make_function) {

@@ -107,7 +107,7 @@ BroadcastLoop broadcast_loop_of(const Function& function) {
 std::unique_ptr<Kernel> build_broadcast(const NodeView& node, const std::vector<Shape>& shapes,
                                         const BroadcastLoop& loop);
 
-// The same, where make_function(type_identity<C>) gives the function for the type C that the output is computed in.
+// The same, where make_function(type_identity<C>) returns the function for the type C that the output is computed in.
 template <size_t arity, class MakeFunction>
 std::unique_ptr<Kernel> broadcast_kernel(const NodeView& node, const std::vector<Shape>& shapes,
                                          MakeFunction make_function) {

@@ -21,7 +21,8 @@ std::unique_ptr<Kernel> build_repeated_grad(const NodeView& node) {
       shape[shape.rank() - 1] *= axis.extent;
       continue;
     }
-    require(shape.rank() < Shape::max_rank, node.where(), " repeats too many axes at once for a gradient");
+    require(shape.rank() < Shape::max_rank, node.where(), " repeats too many axes for a gradient: at most ",
+            Shape::max_rank);
     shape.push_back(axis.extent);
     repeats.push_back(axis.repeats);
   }

@@ -61,7 +61,7 @@ UpdateLoop update_loop(const Rule& rule) {
           }};
 }
 
-// The loop for a weight of a type: make_rule(type_identity<C>) gives the rule in the type C it computes in.
+// The loop for a weight of a type: make_rule(type_identity<C>) returns the rule in the type C it computes in.
 template <size_t states, class MakeRule>
 UpdateLoop update_loop_for(DType weight, MakeRule make_rule) {
   if (weight == DType::float64) return update_loop<states, double>(make_rule(std::type_identity<double>{}));
@@ -86,7 +86,7 @@ std::unique_ptr<Kernel> build_update(std::vector<UpdatePart> parts);
 
 enum class Master { none, last_state };
 
-// The parts of all weights of a node, one after the other: make_rule(type_identity<C>, i) gives the rule of weight i.
+// The parts of all weights of a node, one after the other: make_rule(type_identity<C>, i) returns the rule of weight i.
 template <size_t states, class MakeRule>
 std::vector<UpdatePart> parts_of(std::span<const Tensor> weights, Master master, MakeRule make_rule) {
   const bool has_master = master == Master::last_state;

@@ -23,7 +23,7 @@ std::unique_ptr<Kernel> build_widened(const NodeView& node, WidenedBody<C> body,
 // Double where any array is, else float.
 DType widened_type(const NodeView& node);
 
-// make_body(type_identity<C>) gives the body for the type C it computes in.
+// make_body(type_identity<C>) returns the body for the type C it computes in.
 template <class MakeBody>
 std::unique_ptr<Kernel> widened_kernel(const NodeView& node, MakeBody make_body, int64_t spare = 0) {
   if (widened_type(node) == DType::float64)

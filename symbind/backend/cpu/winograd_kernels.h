@@ -87,7 +87,7 @@ template <int W>
   to[2] = (a2 * over_a) * sum_a + ((b2 * over_b) * sum_b + s[5]);
 }
 
-// A square of In × In vectors to Out × Out: along the columns, then along the rows. `element(y, x)` gives a vector,
+// A square of In × In vectors to Out × Out: along the columns, then along the rows. `element(y, x)` returns a vector,
 // `result(y, x, vector)` takes one.
 template <int W, int In, int Out, class Line, class Element, class Result>
 [[gnu::always_inline]] inline void transform_square(Line line, Element element, Result result) {

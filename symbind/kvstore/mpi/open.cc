@@ -46,7 +46,7 @@ class MpiTransport final : public Transport {
     any_thread_ = provided == MPI_THREAD_MULTIPLE;
     require(any_thread_ || (initialized_here_ && provided >= MPI_THREAD_FUNNELED),
             "[kvstore] the program initialised MPI without MPI_THREAD_MULTIPLE, but distributed stores call it from a ",
-            "thread of their own: use MPI_Init_thread with that level, or create the store first");
+            "separate thread: use MPI_Init_thread with that level, or create the store first");
     is_replacement_ = fault_tolerant_ && mpi::is_spawned();
     if (is_replacement_)
       comm_ = mpi::join_job();

@@ -1,8 +1,8 @@
 // Processes that an elastic job starts in place of lost ones.
 //
-// MPI_Comm_spawn waits until the new program has come to MPI_Init, and sends no heartbeats meanwhile: over the whole
-// job it would make the others take process 0 for lost. So process 0 spawns them alone, on a thread of its own, while
-// its communication goes on. When they are there, all processes connect to them, which takes milliseconds.
+// MPI_Comm_spawn blocks until the new program has called MPI_Init, and sends no heartbeats meanwhile: called by the
+// whole job, it would make the others consider process 0 lost. So process 0 spawns alone, on a separate thread, while
+// its communication continues. When they have started, all processes connect to them, which takes milliseconds.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace symbind::mpi {
 using Port = std::array<char, MPI_MAX_PORT_NAME>;
 
 // Some calls of MPI wait forever when the process at the other end is lost at the wrong moment. The process ends if
-// such a call takes longer than this lives: for the others it is lost already.
+// such a call takes longer than the limit: the others consider it lost already.
 class TimeLimit {
  public:
   explicit TimeLimit(const char* what);
@@ -36,7 +36,7 @@ class SpawnedProcesses {
  public:
   // They run this process's program in this folder. The first has this rank.
   SpawnedProcesses(int count, int first_rank, const std::string& folder);
-  ~SpawnedProcesses();  // those that have not been let in end
+  ~SpawnedProcesses();  // ends those that have not been admitted
   SpawnedProcesses(const SpawnedProcesses&) = delete;
   SpawnedProcesses& operator=(const SpawnedProcesses&) = delete;
 
@@ -49,14 +49,14 @@ class SpawnedProcesses {
   std::shared_ptr<State> state_;
 };
 
-// Is this process such a one?
+// Was this process spawned in place of a lost one?
 bool is_spawned();
 // Waits for the invitation. Returns the communicator of the job, to which this process belongs from now on.
 MPI_Comm join_job();
-// Called by all processes of a job, to which those at the port are added. The null communicator where that failed, for
-// all of them alike.
+// Called by all processes of a job: the communicator with those at the port added. If that fails, it is the null
+// communicator on all of them.
 MPI_Comm connected(MPI_Comm comm, Port port);
-// Is it well for all processes of a communicator? The same answer for all of them, even if some are lost.
+// Did all processes of a communicator pass true? The result is the same on all of them, even if some are lost.
 bool is_well_for_all(MPI_Comm comm, bool well);
 
 std::string text_of(int code);

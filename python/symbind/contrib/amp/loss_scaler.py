@@ -1,4 +1,4 @@
-"""A scale for losses that keeps gradients of 16 bits from vanishing."""
+"""A scale for losses, so that gradients in 16 bits do not underflow."""
 
 from ...ndarray import multi_all_finite
 

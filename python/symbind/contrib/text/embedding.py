@@ -103,7 +103,7 @@ class _TokenEmbedding(_vocab.Vocabulary):
         self._idx_to_vec, self._vec_len = matrix, matrix.shape[1]
 
     def get_vecs_by_tokens(self, tokens, lower_case_backup=False):
-        """The vector of a token, or a matrix for a list; the unknown token's where there is none. With
+        """The vector of a token, or a matrix for a list; a missing token has the vector of the unknown token. With
         `lower_case_backup` the vector of a token in lower case is used for one that is missing."""
         several = isinstance(tokens, list)
         wanted = tokens if several else [tokens]

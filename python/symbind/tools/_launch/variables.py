@@ -1,4 +1,4 @@
-"""Variables of the environment that follow from those mpirun gives to each of its processes.
+"""Environment variables derived from those that mpirun sets for each of its processes.
 
 The launcher's supervisor sets them before a worker or a server starts; `import symbind` sets what is missing when a
 script was started by plain mpirun. Needs the standard library alone and nothing of the package.

@@ -1,4 +1,4 @@
-#include "symbind/passes/joined_rows.h"
+#include "symbind/passes/concatenated_rows.h"
 
 #include <algorithm>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace symbind {
 
-void JoinedRows::note(const GraphNode& node) {
+void ConcatenatedRows::note(const GraphNode& node) {
   const auto* params = params_if<Concat>(node);
   if (!params || params->dim != 0 || old_.tensor(node.first_output).shape.rank() != 2) return;
   std::vector<TensorId> parts;
@@ -17,7 +17,7 @@ void JoinedRows::note(const GraphNode& node) {
   known_[parts[0]].push_back({parts, rewriter_.now(node.first_output)});
 }
 
-TensorId JoinedRows::of(std::vector<TensorId> parts, const GraphNode& like, const std::string& name) {
+TensorId ConcatenatedRows::of(std::vector<TensorId> parts, const GraphNode& like, const std::string& name) {
   int64_t rows = 0;
   for (TensorId& part : parts) {
     rows += old_.tensor(part).shape[0];
@@ -26,11 +26,11 @@ TensorId JoinedRows::of(std::vector<TensorId> parts, const GraphNode& like, cons
   const Shape shape{rows, old_.tensor(parts[0]).shape[1]};
   std::vector<Known>& same_begin = known_[parts[0]];
   const auto same = std::ranges::find(same_begin, parts, &Known::parts);
-  if (same != same_begin.end()) return same->joined;
+  if (same != same_begin.end()) return same->concatenated;
 
-  TensorId joined = TensorId::none;
+  TensorId concatenated = TensorId::none;
   if (const TensorId whole = split_from(parts); whole != TensorId::none) {
-    joined = append(Reshape{.shape = {rows, shape[1]}}, name, {rewriter_.now(whole)}, like, shape);
+    concatenated = append(Reshape{.shape = {rows, shape[1]}}, name, {rewriter_.now(whole)}, like, shape);
   } else {
     std::vector<TensorId> pieces;  // of the new graph: parts, or parts that are concatenated already
     for (size_t i = 0; i < parts.size();) {
@@ -39,16 +39,17 @@ TensorId JoinedRows::of(std::vector<TensorId> parts, const GraphNode& like, cons
         if ((!longest || known.parts.size() > longest->parts.size()) && known.parts.size() <= parts.size() - i &&
             std::ranges::equal(known.parts, std::span(parts).subspan(i, known.parts.size())))
           longest = &known;
-      pieces.push_back(longest ? longest->joined : rewriter_.now(parts[i]));
+      pieces.push_back(longest ? longest->concatenated : rewriter_.now(parts[i]));
       i += longest ? longest->parts.size() : 1;
     }
-    joined = append(Concat{.num_args = static_cast<int64_t>(pieces.size()), .dim = 0}, name, pieces, like, shape);
+    concatenated = append(Concat{.num_args = static_cast<int64_t>(pieces.size()), .dim = 0}, name, pieces, like, shape);
   }
-  known_[parts[0]].push_back({parts, joined});
-  return joined;
+  known_[parts[0]].push_back({parts, concatenated});
+  return concatenated;
 }
 
-TensorId JoinedRows::append(NodePtr source, std::vector<TensorId> inputs, const GraphNode& like, const Shape& shape) {
+TensorId ConcatenatedRows::append(NodePtr source, std::vector<TensorId> inputs, const GraphNode& like,
+                                  const Shape& shape) {
   Graph& graph = rewriter_.graph();
   GraphNode& appended = graph.append(std::move(source), std::move(inputs));
   appended.context = like.context;
@@ -56,7 +57,7 @@ TensorId JoinedRows::append(NodePtr source, std::vector<TensorId> inputs, const 
   return appended.first_output;
 }
 
-TensorId JoinedRows::without_views(TensorId matrix) const {
+TensorId ConcatenatedRows::without_views(TensorId matrix) const {
   for (;;) {
     const GraphNode& maker = old_.producer(matrix);
     if (maker.is_variable() || !maker.op().view ||
@@ -67,7 +68,7 @@ TensorId JoinedRows::without_views(TensorId matrix) const {
 }
 
 // The array whose parts along the first axis these are, all and in order; else none.
-TensorId JoinedRows::split_from(const std::vector<TensorId>& parts) const {
+TensorId ConcatenatedRows::split_from(const std::vector<TensorId>& parts) const {
   const GraphNode& maker = old_.producer(parts[0]);
   const auto* params = params_if<SliceChannel>(maker);
   if (!params || params->axis != 0 || static_cast<size_t>(maker.outputs) != parts.size()) return TensorId::none;

@@ -9,11 +9,11 @@
 
 namespace symbind {
 
-class JoinedRows {
+class ConcatenatedRows {
  public:
-  JoinedRows(const Graph& old, Rewriter& rewriter) : old_(old), rewriter_(rewriter) {}
+  ConcatenatedRows(const Graph& old, Rewriter& rewriter) : old_(old), rewriter_(rewriter) {}
 
-  // To be called for every old node after it was copied: a concatenation of rows that exists is used again.
+  // To be called for every old node after it was copied: a concatenation of rows that exists is reused.
   void note(const GraphNode& node);
   // The rows of old matrices, in order, as a tensor of the new graph. A new node is placed like `like`.
   TensorId of(std::vector<TensorId> parts, const GraphNode& like, const std::string& name);
@@ -32,7 +32,7 @@ class JoinedRows {
  private:
   struct Known {
     std::vector<TensorId> parts;  // of the old graph
-    TensorId joined;              // of the new graph
+    TensorId concatenated;        // of the new graph
   };
 
   TensorId append(NodePtr source, std::vector<TensorId> inputs, const GraphNode& like, const Shape& shape);
