@@ -13,8 +13,8 @@ namespace symbind::openmp {
 
 namespace {
 
-// How many threads a loop can get. oneDNN divides its work by the number that it asks for and computes only a part of the
-// result if it gets fewer, so OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS and OMP_DYNAMIC must be respected here.
+// How many threads a loop can get. oneDNN divides its work by the number that it asks for and computes only a part of
+// the result if it gets fewer, so OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS and OMP_DYNAMIC must be respected here.
 int most_threads() {
   static const int most = std::max(64, 4 * omp_get_num_procs());
   if (omp_get_dynamic()) omp_set_dynamic(false);
