@@ -291,10 +291,10 @@ nb::tuple reduce(nb::handle self) {
   nb::dict attributes;
   attributes.update(attributes_dict(self));
   if (!native_type.is_none())
-    for (const char* key : {"name", "output_names", "label_names"}) attributes[key] = self.attr(key);
+    for (const char* key : {"name", "output_names", "label_names"}) attributes[key] = nb::object(self.attr(key));
   if (nb::hasattr(self, "metrics") && !native_type.is_none()) {
     nb::dict kwargs;
-    kwargs["metrics"] = self.attr("metrics");
+    kwargs["metrics"] = nb::object(self.attr("metrics"));
     attributes["_kwargs"] = kwargs;
   }
   const nb::object restore = nb::module_::import_("symbind.metric").attr("_restore");
