@@ -201,7 +201,8 @@ DataBatch batch_from(nb::handle value) {
     throw TypeError(join("a batch needs an attribute data, a list of arrays; ", class_name(value), " has none"));
   DataBatch batch{.data = batch_arrays(value.attr("data"), "data"),
                   .label = batch_arrays(optional_attribute(value, "label"), "label")};
-  if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none()) batch.pad = nb::cast<int64_t>(pad);
+  if (const nb::object pad = optional_attribute(value, "pad"); !pad.is_none() && !nb::try_cast(pad, batch.pad))
+    throw TypeError(join("the pad of a batch must be a whole number, not ", nb::repr(pad).c_str()));
   if (const nb::object index = optional_attribute(value, "index"); !index.is_none()) {
     const nb::object numbers = nb::hasattr(index, "tolist") ? index.attr("tolist")() : index;
     nb::try_cast(numbers, batch.index);  // scripts store other objects there, too
@@ -418,6 +419,12 @@ nb::object iter_to_python(DataIter* iter) {
 
 void register_native_iterator(nb::handle type) { native_types().push_back(type.inc_ref().ptr()); }
 
+nb::object current_batch(nb::handle iter) {
+  nb::object batch = optional_attribute(iter, "current_batch");
+  if (batch.is_none()) throw ValueError(join("[", class_name(iter), "] there is no batch: call iter_next() first"));
+  return batch;
+}
+
 nb::object next_batch(DataIter& iter) {
   std::optional<DataBatch> batch;
   {
@@ -624,7 +631,7 @@ void bind_adapters(nb::module_& m) {
         self.h.attr("reset_internal") = reset_internal;
         self.h.attr("current_batch") = nb::none();
         if (nb::hasattr(data_iter, "default_bucket_key"))
-          self.h.attr("default_bucket_key") = data_iter.attr("default_bucket_key");
+          self.h.attr("default_bucket_key") = nb::object(data_iter.attr("default_bucket_key"));
       },
       nb::arg("data_iter").none(), nb::arg("size"), nb::arg("reset_internal") = true);
   def_iterator(resize, true);

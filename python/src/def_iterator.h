@@ -8,7 +8,8 @@
 
 namespace symbind::python {
 
-nb::object next_batch(DataIter& iter);  // throws StopIteration at the end of the epoch
+nb::object next_batch(DataIter& iter);      // throws StopIteration at the end of the epoch
+nb::object current_batch(nb::handle iter);  // that of iter_next(); an error before its first call
 // Objects of exactly this class are used from C++ without going through Python.
 void register_native_iterator(nb::handle type);
 
@@ -34,7 +35,7 @@ void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
   });
   for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
            {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
-    type.def(method, [attribute](nb::handle self) { return self.attr("current_batch").attr(attribute); });
+    type.def(method, [attribute](nb::handle self) { return nb::object(current_batch(self).attr(attribute)); });
 }
 
 }  // namespace symbind::python

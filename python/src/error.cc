@@ -52,7 +52,7 @@ void translate(const std::exception_ptr& thrown, void*) {
 PyObject* make_class(nb::module_& m, const char* name, nb::tuple bases, const char* doc) {
   nb::dict members;
   members["__doc__"] = doc;
-  members["__module__"] = m.attr("__name__");
+  members["__module__"] = nb::object(m.attr("__name__"));
   nb::object type = nb::handle(reinterpret_cast<PyObject*>(&PyType_Type))(name, bases, members);
   m.attr(name) = type;
   return type.release().ptr();

@@ -185,7 +185,7 @@ namespace {
 
 nb::object get(nb::handle self) {
   if (const EvalMetric* native = native_of(self)) return tuple_of_values(*native, native->get());
-  return nb::make_tuple(self.attr("name"), mean(self.attr("sum_metric"), self.attr("num_inst")));
+  return nb::make_tuple(nb::object(self.attr("name")), mean(self.attr("sum_metric"), self.attr("num_inst")));
 }
 
 bool has_global_stats(nb::handle self) {
@@ -195,7 +195,8 @@ bool has_global_stats(nb::handle self) {
 nb::object get_global(nb::handle self) {
   if (const EvalMetric* native = native_of(self)) return tuple_of_values(*native, native->get_global());
   if (!has_global_stats(self)) return self.attr("get")();
-  return nb::make_tuple(self.attr("name"), mean(self.attr("global_sum_metric"), self.attr("global_num_inst")));
+  return nb::make_tuple(nb::object(self.attr("name")),
+                        mean(self.attr("global_sum_metric"), self.attr("global_num_inst")));
 }
 
 // The result of get() as pairs.
@@ -208,7 +209,7 @@ nb::list pairs_of(nb::handle got) {
     return list;
   }
   size_t i = 0;
-  for (nb::handle name : names) list.append(nb::make_tuple(name, values[i++]));
+  for (nb::handle name : names) list.append(nb::make_tuple(name, nb::object(values[i++])));
   return list;
 }
 
@@ -260,7 +261,7 @@ void update_dict(nb::handle self, nb::handle label, nb::handle pred) {
     if (names.is_none()) {
       for (nb::handle array : nb::object(arrays.attr("values")())) list.append(array);
     } else {
-      for (nb::handle name : names) list.append(arrays[name]);
+      for (nb::handle name : names) list.append(nb::object(arrays[name]));
     }
     return list;
   };
@@ -271,8 +272,8 @@ nb::dict get_config(nb::handle self) {
   nb::dict config;
   const nb::object extra = nb::getattr(self, "_kwargs", nb::none());
   if (!extra.is_none()) config.update(nb::borrow<nb::dict>(extra));
-  config["metric"] = nb::handle(self.type()).attr("__name__");
-  for (const char* key : {"name", "output_names", "label_names"}) config[key] = self.attr(key);
+  config["metric"] = nb::object(nb::handle(self.type()).attr("__name__"));
+  for (const char* key : {"name", "output_names", "label_names"}) config[key] = nb::object(self.attr(key));
   return config;
 }
 
@@ -290,10 +291,10 @@ nb::tuple reduce(nb::handle self) {
   nb::dict attributes;
   attributes.update(attributes_dict(self));
   if (!native_type.is_none())
-    for (const char* key : {"name", "output_names", "label_names"}) attributes[key] = self.attr(key);
+    for (const char* key : {"name", "output_names", "label_names"}) attributes[key] = nb::object(self.attr(key));
   if (nb::hasattr(self, "metrics") && !native_type.is_none()) {
     nb::dict kwargs;
-    kwargs["metrics"] = self.attr("metrics");
+    kwargs["metrics"] = nb::object(self.attr("metrics"));
     attributes["_kwargs"] = kwargs;
   }
   const nb::object restore = nb::module_::import_("symbind.metric").attr("_restore");

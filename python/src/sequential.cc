@@ -57,7 +57,7 @@ void set_states(SequentialModule& self, nb::handle states, std::optional<double>
   size_t next = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
     nb::list part;
-    for (size_t k = 0; k < counts[i]; ++k) part.append(given[next++]);
+    for (size_t k = 0; k < counts[i]; ++k) part.append(nb::object(given[next++]));
     if (counts[i] > 0) modules[i].attr("set_states")(part);
   }
 }

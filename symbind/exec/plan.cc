@@ -86,6 +86,7 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
       policy_(options.policy) {
   for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
     arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
+  count_outside_storages();
   make_steps();
   make_cached();
   take_addresses();
@@ -285,30 +286,37 @@ void* Plan::address(const Location& location) const {
 }
 
 void Plan::replace_outside(size_t index, NDArray array) {
-  outside_[index] = std::move(array);
-  const auto made = replaceable_.try_emplace(index);
-  auto& locations = made.first->second;
-  if (made.second) {
-    size_t next = 0;
-    for (const Step& step : steps_) {
-      const GraphNode& node = graph_.node(step.node);
-      const auto look = [&](TensorId tensor) {
-        const Location& location = memory_.tensors[tensor];
-        if (location.kind == Location::Kind::outside && static_cast<size_t>(location.index) == index)
-          locations.emplace_back(next, &location);
-        ++next;
-      };
-      for (const TensorId input : node.inputs) look(input);
-      for (int i = 0; i < node.outputs; ++i) look(node.first_output + i);
-    }
-  }
-  for (const auto& [position, location] : locations) addresses_[position] = address(*location);
+  if (outside_uses_.empty()) find_outside_uses();
+  NDArray& place = outside_[index];
+  if (place && --outside_storages_[&place.storage()] == 0) outside_storages_.erase(&place.storage());
+  if (array) ++outside_storages_[&array.storage()];
+  place = std::move(array);
+  for (const auto& [position, location] : outside_uses_[index]) addresses_[position] = address(*location);
 }
 
-bool Plan::shares_outside(const NDArray& array) const {
-  return std::ranges::any_of(outside_,
-                             [&](const NDArray& each) { return each && &each.storage() == &array.storage(); });
+void Plan::find_outside_uses() {
+  outside_uses_.resize(outside_.size());
+  size_t next = 0;
+  for (const Step& step : steps_) {
+    const GraphNode& node = graph_.node(step.node);
+    const auto look = [&](TensorId tensor) {
+      const Location& location = memory_.tensors[tensor];
+      if (location.kind == Location::Kind::outside)
+        outside_uses_[static_cast<size_t>(location.index)].emplace_back(next, &location);
+      ++next;
+    };
+    for (const TensorId input : node.inputs) look(input);
+    for (int i = 0; i < node.outputs; ++i) look(node.first_output + i);
+  }
 }
+
+void Plan::count_outside_storages() {
+  outside_storages_.clear();
+  for (const NDArray& array : outside_)
+    if (array) ++outside_storages_[&array.storage()];
+}
+
+bool Plan::shares_outside(const NDArray& array) const { return outside_storages_.contains(&array.storage()); }
 
 void Plan::take_addresses() {
   size_t next = 0;
@@ -341,6 +349,7 @@ void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
         array = to;
         break;
       }
+  count_outside_storages();
   for (Cached& cached : cached_) find_sources(cached);
   take_addresses();
   for (Part* part : {&forward_, &backward_})

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "symbind/core/busy.h"
@@ -147,6 +148,8 @@ class Plan {
   void take_addresses();
   void* address(const Location& location) const;
   NDArray array_of(TensorId tensor) const;
+  void find_outside_uses();
+  void count_outside_storages();
   void run(Part& part, const NodeCallback* callback);
   void run_part(Part& part, const NodeCallback* callback);
   void mark_written(const Part& part) const;
@@ -169,9 +172,10 @@ class Plan {
   std::vector<Step> steps_;
   PerNode<int> step_of_node_;     // -1: nothing to run
   std::vector<void*> addresses_;  // of all steps' arrays, one after the other
-  // The positions in addresses_ that point into a replaceable outside array, by its number.
-  std::map<size_t, std::vector<std::pair<size_t, const Location*>>> replaceable_;
-  struct Cursor {  // of a context's random draws, in its device's memory
+  // For each outside array the positions in addresses_ that point into it. Found when an array is first replaced.
+  std::vector<std::vector<std::pair<size_t, const Location*>>> outside_uses_;
+  std::unordered_map<const Storage*, int> outside_storages_;  // how many outside arrays are in each
+  struct Cursor {                                             // of a context's random draws, in its device's memory
     Context context;
     std::shared_ptr<Storage> storage;
   };

@@ -29,7 +29,13 @@ template class Inference<DType>;
 
 void Inferred<Shape>::meet(const Shape& other) {
   Shape both = value_;
-  if (!unify(both, other)) fail(all_.where(), " ", name_, " has shape ", value_, ", but ", other, " is needed");
+  if (!unify(both, other)) {
+    // (?,?) alone would say no more than the number of axes.
+    const bool only_rank = other.rank() > 0 && other == Shape::of_rank(other.rank());
+    const std::string needed =
+        only_rank ? join(other.rank(), other.rank() == 1 ? " axis is" : " axes are") : join(other, " is");
+    fail(all_.where(), " ", name_, " has shape ", value_, ", but ", needed, " needed");
+  }
   if (both == value_) return;
   value_ = both;
   all_.mark_changed();

@@ -1,5 +1,7 @@
 #include "symbind/ops/image.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/floating.h"
@@ -79,7 +81,7 @@ OpDef define(Op<ImageNormalize> op) {
       .param(&ImageNormalize::mean, "mean", "what is subtracted: one number, or one per channel")
       .param(&ImageNormalize::std, "std", "what is divided by: one number, or one per channel")
       .check([](ImageNormalize& p) {
-        for (const double each : p.std) require(each != 0, "std must not be 0: std ", print(p.std));
+        if (std::ranges::find(p.std, 0.0) != p.std.end()) fail("std must not be 0: std ", print(p.std));
       })
       .infer_shape([](const ImageNormalize& p, Shapes& s) {
         same_shape(s);

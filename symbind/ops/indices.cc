@@ -1,6 +1,8 @@
 // None of these has a gradient: they are steps, or read no data at all.
 #include "symbind/ops/indices.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 
 namespace symbind {
@@ -29,8 +31,8 @@ Op<P>& with_shape(Op<P>& op) {
              "shape of the array that is indexed; the first extent may be -1, since it does not matter")
       .check([](P& p) {
         require(!p.shape.empty(), "shape must have an axis: ()");
-        for (size_t i = 1; i < p.shape.size(); ++i)
-          require(p.shape[i] >= 1, "extents after the first must be at least 1: shape ", print(p.shape));
+        if (!std::all_of(p.shape.begin() + 1, p.shape.end(), [](int64_t extent) { return extent >= 1; }))
+          fail("extents after the first must be at least 1: shape ", print(p.shape));
       });
 }
 

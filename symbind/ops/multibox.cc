@@ -1,5 +1,6 @@
 #include "symbind/ops/multibox.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,7 +15,8 @@ constexpr int64_t most_boxes = std::numeric_limits<int32_t>::max() / 8;
 
 void require_numbers(const std::vector<double>& values, size_t count, const char* name) {
   require(values.size() == count, name, " must be ", count, " numbers: ", print(values));
-  for (const double value : values) require(std::isfinite(value), name, " must be finite: ", print(values));
+  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value); }))
+    fail(name, " must be finite: ", print(values));
 }
 
 void require_variances(const std::vector<double>& variances) {
@@ -45,7 +47,8 @@ OpDef define(Op<MultiBoxPrior> op) {
         require(!p.sizes.empty() && !p.ratios.empty(), "sizes and ratios must not be empty");
         require_numbers(p.sizes, p.sizes.size(), "sizes");
         require_numbers(p.ratios, p.ratios.size(), "ratios");
-        for (const double ratio : p.ratios) require(ratio > 0, "ratios must be positive: ", print(p.ratios));
+        if (!std::ranges::all_of(p.ratios, [](double ratio) { return ratio > 0; }))
+          fail("ratios must be positive: ", print(p.ratios));
         require_numbers(p.steps, 2, "steps");
         require(p.steps[0] * p.steps[1] >= 0, "steps must both be positive, or both -1: ", print(p.steps));
         require_numbers(p.offsets, 2, "offsets");

@@ -1,5 +1,7 @@
 #include "symbind/ops/split.h"
 
+#include <algorithm>
+
 #include "symbind/graph/define.h"
 #include "symbind/ops/concat.h"
 #include "symbind/ops/reshape.h"
@@ -56,8 +58,7 @@ OpDef define(Op<SplitV2> op) {
         require(p.sections > 0 || !indices.empty(), "either sections or indices must be given");
         if (p.sections > 0) return;
         require(indices[0] == 0, "the first part begins at 0: indices ", print(indices));
-        for (size_t i = 1; i < indices.size(); ++i)
-          require(indices[i - 1] <= indices[i], "indices must be in ascending order: indices ", print(indices));
+        if (!std::ranges::is_sorted(indices)) fail("indices must be in ascending order: indices ", print(indices));
       })
       .memory_bound()
       .outputs(parts_of, part_name)

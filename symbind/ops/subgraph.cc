@@ -30,6 +30,15 @@ bool Subgraph::is_random(bool is_train) const {
 std::shared_ptr<const Subgraph> parsed_subgraph(const Attributes& texts, int index) {
   const auto found = texts.find("subgraph:" + std::to_string(index));
   require(found != texts.end(), "subgraph ", index, " is missing");
+  // Each level is read by its operator, from a text of its own: unbounded nesting would take quadratic time and end in
+  // a stack overflow.
+  constexpr int deepest = 32;
+  thread_local int depth = 0;
+  struct Level {
+    Level() { ++depth; }
+    ~Level() { --depth; }
+  } const level;
+  require(depth <= deepest, "loops and branches may be nested ", deepest, " deep, not deeper");
   return std::make_shared<const Subgraph>(Symbol::load_json(found->second));
 }
 

@@ -49,6 +49,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, double& va
   if (const OptimizerValue* given = find(name)) {
     const auto number = number_of(*given);
     if (!number) wrong(name, "a number");
+    if (std::isnan(*number)) wrong(name, "finite");
     value = *number;
   }
   return *this;
@@ -95,6 +96,7 @@ OptimizerArguments& OptimizerArguments::take(const std::string& name, std::optio
     }
     value = number_of(*given);
     if (!value) wrong(name, "a number or None");
+    if (std::isnan(*value)) wrong(name, "finite");
   }
   return *this;
 }

@@ -156,7 +156,7 @@ void PCC::update(const std::vector<NDArray>& labels, const std::vector<NDArray>&
     const auto check = [&](const std::vector<int64_t>& classes, const char* what) {
       for (const int64_t each : classes)
         require(each >= 0 && each < most_classes, "[", name(), "] ", what, " must be classes from 0 to ",
-                most_classes - 1, ": ", each);
+                most_classes - 1, ": ", class_text(each));
     };
     check(wanted, "labels");
     if (classes_given) check(predicted, "predictions");

@@ -38,7 +38,7 @@ void CrossEntropy::update(const std::vector<NDArray>& labels, const std::vector<
     std::vector<int64_t> wanted = classes_of(label);
     for (int64_t& value : wanted) {
       require(value < rows.length && value >= -rows.length, "[", name(), "] a label must be below the ", rows.length,
-              " classes: ", value);
+              " classes: ", class_text(value));
       if (value < 0) value += rows.length;  // counts from the end
     }
     visit_probabilities(pred, rows, wanted, [&](const auto& at) {

@@ -1,5 +1,7 @@
 #include "symbind/train/metric_arrays.h"
 
+#include <limits>
+
 namespace symbind::metric {
 
 NDArray on_host(const NDArray& array) {
@@ -22,6 +24,11 @@ void fail_shapes(const std::string& metric, const std::string& rule, const NDArr
 }
 
 std::vector<int64_t> classes_of(const NDArray& label) { return label.to_vector<int64_t>(); }
+
+std::string class_text(int64_t label) {
+  // What NaN, infinities and numbers beyond an int64 are converted to.
+  return label == std::numeric_limits<int64_t>::min() ? "NaN, infinite or too large" : std::to_string(label);
+}
 
 std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string& metric) {
   const NDArray host = on_host(pred);

@@ -60,6 +60,7 @@ void check_counts(const std::string& metric, const std::vector<NDArray>& labels,
 
 // The classes in a label: truncated as by a cast to int.
 std::vector<int64_t> classes_of(const NDArray& label);
+std::string class_text(int64_t label);  // for errors: a label that was no whole number is called so
 // The index of the greatest element of each row, of equal ones the first; no_class for a row with a NaN.
 inline constexpr int64_t no_class = -1;
 std::vector<int64_t> argmax(const NDArray& pred, int64_t axis, const std::string& metric);

@@ -344,6 +344,15 @@ TEST(BadInput, AMissingAxisIsNamedWithTheShape) {
   EXPECT_TRUE(fails_with([&] { invoke("sum", {zeros({2, 3})}, {{"axis", "5"}}); }, "axis 5", "(2,3)"));
 }
 
+TEST(BadInput, AWrongNumberOfAxesIsNamed) {
+  EXPECT_TRUE(fails_with(
+      [&] {
+        invoke("batch_take", {zeros({2}), zeros({2})});
+      },
+      "a has shape (2,)", "2 axes are needed"));
+  EXPECT_TRUE(fails_with([&] { invoke("_linalg_det", {zeros({2, 3, 4})}); }, "(2,3,4)", "(?,?,3) is needed"));
+}
+
 TEST(BadInput, TwoOutputsOfOneNameHaveNoDictionary) {
   const Symbol x = var("x");
   const auto executor =

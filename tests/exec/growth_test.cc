@@ -63,6 +63,35 @@ INSTANTIATE_TEST_SUITE_P(Networks, Growth, ::testing::ValuesIn(testing::large_gr
   return name;
 });
 
+TEST(Growth, OfGradientsGivenToBackwardIsThatOfTheirNumber) {
+  const double growth = growth_of([](int outputs) {
+    const NameManager fresh;
+    const Symbol x = Symbol::variable("x");
+    std::vector<Symbol> all;
+    std::vector<NDArray> gradients;
+    for (int i = 0; i < outputs; ++i) {
+      all.push_back(sin(x));
+      gradients.push_back(ones({2}));
+    }
+    const auto executor = simple_bind(Symbol::group(all), cpu(), {{"x", {2}}});
+    executor->forward(true);
+    for (int i = 0; i < 3; ++i) executor->backward(gradients);
+  });
+  EXPECT_LT(growth, most_growth);
+}
+
+TEST(Growth, OfCheckingParametersIsThatOfTheirLength) {
+  const double growth = growth_of([](int count) {
+    const Symbol x = Symbol::variable("x");
+    const std::vector<double> ones(static_cast<size_t>(count), 1.0);
+    (void)apply("_contrib_MultiBoxPrior", {x}, {{"sizes", print(ones)}, {"ratios", print(ones)}});
+    (void)apply("_image_normalize", {x}, {{"mean", "0"}, {"std", print(ones)}});
+    (void)apply("_split_v2", {x}, {{"indices", print(Tuple(count, 0))}});
+    (void)apply("_unravel_index", {x}, {{"shape", print(Tuple(count, 1))}});
+  });
+  EXPECT_LT(growth, most_growth);
+}
+
 TEST(Growth, OfRecomputingIsThatOfTheNumberOfNodes) {
   const double growth = growth_of([](int nodes) {
     const NameManager fresh;

@@ -179,6 +179,32 @@ TEST(Foreach, MayBeInsideOfAnother) {
   EXPECT_TRUE(all_close(run(again, args).outputs[0], run(net, args).outputs[0]));
 }
 
+// The network in JSON whose loop has a loop as its body, and so on.
+std::string nested_loops(int depth) {
+  const std::string variables = R"json({"op":"null","name":"d","inputs":[]},{"op":"null","name":"s","inputs":[]})json";
+  const std::string loop =
+      R"json({"nodes":[)json" + variables +
+      R"json(,{"op":"_foreach","name":"loop","attrs":{"in_data_locs":"(0,)","in_state_locs":"(1,)",)json"
+      R"json("num_args":"3","num_out_data":"1","num_outputs":"2","remain_locs":"()"},)json"
+      R"json("inputs":[[0,0,0],[1,0,0]],"subgraphs":[)json";
+  const std::string end = R"json(]}],"arg_nodes":[0,1],"node_row_ptr":[0,1,2,4],"heads":[[2,0,0],[2,1,0]]})json";
+  const std::string text =
+      R"json({"nodes":[)json" + variables +
+      R"json(,{"op":"elemwise_add","name":"sum","inputs":[[0,0,0],[1,0,0]]}],"arg_nodes":[0,1],)json"
+      R"json("node_row_ptr":[0,1,2,3],"heads":[[2,0,0],[1,0,0]]})json";
+  std::string before, after;
+  for (int i = 0; i < depth; ++i) before += loop, after += end;
+  return before + text + after;
+}
+
+TEST(Foreach, IsRefusedWhereItIsNestedWithoutEnd) {
+  const Symbol deep = Symbol::load_json(nested_loops(32));
+  EXPECT_EQ(Symbol::load_json(deep.tojson()).list_outputs(), deep.list_outputs());
+  for (const int depth : {33, 1000})
+    EXPECT_TRUE(fails_with([&] { Symbol::load_json(nested_loops(depth)); }, "nested", "32"));
+  EXPECT_NO_THROW(Symbol::load_json(nested_loops(32)));  // the error above is forgotten
+}
+
 TEST(Foreach, SaysWhatIsWrongWithABody) {
   const auto two_states = [](const auto& x, const auto& states) -> LoopResult { return {{x[0]}, {states[0], x[0]}}; };
   EXPECT_TRUE(fails_with([&] { foreach(two_states, {data}, {first}); }, "takes 1 states and returns 2"));

@@ -123,6 +123,10 @@ WRONG_USES = {
     "None for a batch": (lambda: small_module().forward(None), None),
     "a list for a batch": (lambda: small_module().forward([1, 2]), None),
     "NumPy in a batch": (lambda: small_module().forward(batch("nonsense")), None),
+    "a pad that is not a number": (
+        lambda: small_module().forward(mx.io.DataBatch([mx.nd.zeros((2, 2))], [mx.nd.zeros(2)], pad=1.5)),
+        "pad.*1.5",
+    ),
     "parameters missing": (lambda: small_module().set_params({}, {}), "fc_"),
     "parameters of another shape": (
         lambda: small_module().set_params({"fc_weight": mx.nd.zeros((9, 9)), "fc_bias": mx.nd.zeros(3)}, {}),

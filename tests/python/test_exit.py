@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 
 def run(program, timeout=60):
     return subprocess.run(
@@ -72,3 +74,30 @@ def test_any_number_of_openmp_threads():
         """
     )
     assert (result.returncode, result.stdout) == (0, "4000000\n"), result.stderr
+
+
+@pytest.mark.parametrize("setting", ["OMP_THREAD_LIMIT=1", "OMP_MAX_ACTIVE_LEVELS=0", "OMP_DYNAMIC=true"])
+def test_products_are_whole_where_openmp_gives_fewer_threads(setting):
+    result = run(
+        f"""
+        import os
+        name, value = "{setting}".split("=")
+        os.environ[name] = value
+        os.environ["OMP_NUM_THREADS"] = "64"  # OMP_DYNAMIC: more than there are cores
+        import numpy as np
+        import symbind as mx
+        ones = mx.nd.ones((500, 600))
+        print((mx.nd.dot(ones, ones.T).asnumpy() == 600).all())
+        executor = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=400, name="fc").simple_bind(
+            mx.cpu(), data=(500, 600))
+        for array in executor.arg_dict.values():
+            array[:] = 1
+        executor.forward(is_train=True)
+        executor.backward([mx.nd.ones((500, 400))])
+        print((executor.outputs[0].asnumpy() == 601).all(), (executor.grad_dict["fc_weight"].asnumpy() == 500).all())
+        predict = mx.Predictor(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=500, no_bias=True, name="fc"),
+                               {{"fc_weight": ones}}, {{}}, threads=8)
+        print((predict(ones).asnumpy() == 600).all())
+        """
+    )
+    assert (result.returncode, result.stdout) == (0, "True\nTrue True\nTrue\n"), result.stderr

@@ -224,6 +224,23 @@ def test_stepping_by_parts():
     assert not iterator.iter_next()
 
 
+@pytest.mark.parametrize("part", ["getdata", "getlabel", "getpad", "getindex"])
+def test_parts_of_a_batch_that_was_not_drawn_are_an_error(part, tmp_path):
+    np.savetxt(tmp_path / "values.csv", np.zeros((4, 2)), delimiter=",")
+    iterators = [
+        mx.io.NDArrayIter(np.zeros((4, 2)), batch_size=2),
+        mx.io.PrefetchingIter(mx.io.NDArrayIter(np.zeros((4, 2)), batch_size=2)),
+        mx.io.ResizeIter(mx.io.NDArrayIter(np.zeros((4, 2)), batch_size=2), 1),
+        mx.io.CSVIter(data_csv=str(tmp_path / "values.csv"), data_shape=(2,), batch_size=2),
+    ]
+    for iterator in iterators:
+        if part != "getpad" or not isinstance(iterator, mx.io.NDArrayIter):  # which has a pad by its cursor
+            with pytest.raises(mx.MXNetError, match="call iter_next"):
+                getattr(iterator, part)()
+        assert iterator.iter_next()
+        getattr(iterator, part)()
+
+
 def test_a_subclass_may_change_what_an_iterator_says():
     class Doubled(mx.io.NDArrayIter):
         def next(self):

@@ -413,3 +413,50 @@ def test_pcc_takes_classes():
     metric = mx.metric.PCC()
     metric.update([mx.nd.array([0, 1, 2, 1])], [mx.nd.array([0, 2, 2, 1])])
     assert metric.get()[1] == pytest.approx(0.7)
+
+
+def test_metrics_that_fail_raise_what_went_wrong():
+    class WithoutInit(mx.metric.EvalMetric):
+        def __init__(self):
+            pass
+
+        def update(self, labels, preds):
+            pass
+
+    with pytest.raises(AttributeError, match="has no name yet"):
+        WithoutInit().get_config()
+    with pytest.raises(AttributeError, match="yet"):
+        WithoutInit().get()
+
+    class Failing(mx.metric.EvalMetric):
+        def update(self, labels, preds):
+            pass
+
+        @property
+        def name(self):
+            raise RuntimeError("no name today")
+
+        @name.setter
+        def name(self, value):
+            pass
+
+    for call in (Failing("x").get, Failing("x").get_global, Failing("x").get_config):
+        with pytest.raises(RuntimeError, match="no name today"):
+            call()
+
+    class Uneven(mx.metric.EvalMetric):
+        def update(self, labels, preds):
+            pass
+
+        def get(self):
+            return ["first", "second"], [1]
+
+    with pytest.raises(IndexError):
+        Uneven("x").get_name_value()
+
+    class Plain(mx.metric.EvalMetric):
+        def update(self, labels, preds):
+            pass
+
+    with pytest.raises(KeyError, match="mistyped"):
+        Plain("x", label_names=["mistyped"]).update_dict({"label": mx.nd.ones(2)}, {"output": mx.nd.ones(2)})

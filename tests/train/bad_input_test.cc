@@ -174,6 +174,13 @@ TEST(BadInput, LearningRatesThatAreNotFinite) {
   EXPECT_FALSE(module->optimizer_initialized);
 }
 
+TEST(BadInput, ArgumentsOfOptimizersThatAreNaN) {
+  for (const char* name : {"momentum", "wd", "clip_gradient", "rescale_grad", "clip_global_norm"})
+    EXPECT_TRUE(fails_with([&] { Optimizer::create("sgd", {{name, std::nan("")}}); }, name, "finite", "nan"));
+  EXPECT_TRUE(fails_with([] { Optimizer::create("adam", {{"beta1", "nan"}}); }, "beta1", "finite"));
+  EXPECT_NO_THROW(Optimizer::create("sgd", {{"clip_gradient", HUGE_VAL}}));
+}
+
 TEST(BadInput, AParameterOfTheWrongShapeInACheckpoint) {
   const TempDir folder;
   const std::string prefix = folder.file("net");

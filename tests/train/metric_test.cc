@@ -393,6 +393,18 @@ class Nines final : public EvalMetric {
   void update(const std::vector<NDArray>&, const std::vector<NDArray>&) override { count(9, 1); }
 };
 
+TEST(Metric, ALabelThatIsNoNumberIsCalledSo) {
+  const NDArray scores = array({{0.2, 0.8}, {0.9, 0.1}});
+  for (const char* name : {"ce", "nll_loss", "pcc"})
+    for (const double label : {std::nan(""), HUGE_VAL, 1e30})
+      EXPECT_TRUE(fails_with(
+          [&] {
+            EvalMetric::create(name)->update({array({label, 1})}, {scores});
+          },
+          "NaN, infinite"))
+          << name << ' ' << label;
+}
+
 TEST(Metric, OnesOwnCanBeRegistered) {
   register_metric("Nines", [](const auto&) { return std::make_shared<Nines>(); });
   const auto metric = EvalMetric::create("nines");

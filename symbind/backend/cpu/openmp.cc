@@ -11,13 +11,24 @@ namespace symbind::openmp {
 
 #ifdef _OPENMP
 
-int max_threads() {
+namespace {
+
+// How many threads a loop can get. oneDNN divides its work by the number that it asks for and computes only a part of
+// the result if it gets fewer, so OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS and OMP_DYNAMIC must be respected here.
+int most_threads() {
   static const int most = std::max(64, 4 * omp_get_num_procs());
-  return std::min(omp_get_max_threads(), most);
+  if (omp_get_dynamic()) omp_set_dynamic(false);
+  if (omp_get_active_level() >= omp_get_max_active_levels()) return 1;
+  return std::min(most, omp_get_thread_limit());
 }
 
+}  // namespace
+
+int max_threads() { return std::min(omp_get_max_threads(), most_threads()); }
+
 void set_max_threads(int threads) {
-  if (threads != omp_get_max_threads()) omp_set_num_threads(threads);
+  const int possible = std::min(threads, most_threads());
+  if (possible != omp_get_max_threads()) omp_set_num_threads(possible);
 }
 
 bool in_parallel() { return omp_in_parallel(); }
