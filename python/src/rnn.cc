@@ -23,21 +23,45 @@ Symbol symbol_from(nb::handle value, const char* what) {
 }
 
 // States may be lists of lists, as those of both directions are.
-std::vector<Symbol> states_from(nb::handle value) {
+void append_states(nb::handle value, std::vector<Symbol>& states, std::vector<RNNStateRange>& directions) {
   if (nb::isinstance<Symbol>(value)) {
     const Symbol all = nb::cast<Symbol>(value);
-    std::vector<Symbol> states;
     for (size_t i = 0; i < all.size(); ++i) states.push_back(all[i]);
-    return states;
+    return;
   }
   if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))
     throw wrong_type("states are a list of symbols", value);
-  std::vector<Symbol> states;
   for (nb::handle each : value) {
-    if (nb::isinstance<Symbol>(each))
+    if (nb::isinstance<Symbol>(each)) {
       states.push_back(nb::cast<Symbol>(each));
-    else
-      for (Symbol& inner : states_from(each)) states.push_back(std::move(inner));
+      continue;
+    }
+    const size_t direction = directions.size();
+    directions.push_back({states.size(), states.size()});
+    append_states(each, states, directions);
+    directions[direction].end = states.size();
+  }
+}
+
+std::vector<Symbol> states_from(nb::handle value) {
+  std::vector<Symbol> states;
+  std::vector<RNNStateRange> directions;
+  append_states(value, states, directions);
+  return states;
+}
+
+// The states of [begin, end); those of each direction are a list of their own. `next` is the first direction that
+// does not begin before.
+nb::list nested_states(const RNNUnrolled& unrolled, size_t begin, size_t end, size_t& next) {
+  nb::list states;
+  while (begin < end) {
+    if (next < unrolled.directions.size() && unrolled.directions[next].begin == begin) {
+      const RNNStateRange direction = unrolled.directions[next++];
+      states.append(nested_states(unrolled, direction.begin, direction.end, next));
+      begin = direction.end;
+    } else {
+      states.append(unrolled.states[begin++]);
+    }
   }
   return states;
 }
@@ -69,12 +93,15 @@ RNNStep step_from(const nb::object& value) {
 }
 
 nb::tuple to_python(const RNNUnrolled& unrolled) {
-  return nb::make_tuple(sequence_to_python(unrolled.outputs), list_of_symbols(unrolled.states));
+  size_t next = 0;
+  return nb::make_tuple(sequence_to_python(unrolled.outputs), nested_states(unrolled, 0, unrolled.states.size(), next));
 }
 RNNUnrolled unrolled_from(const nb::object& value) {
   if (!nb::isinstance<nb::tuple>(value) || nb::len(value) != 2)
     throw wrong_type("a cell's unroll returns (outputs, states)", value);
-  return {sequence_from(value[0]), states_from(value[1])};
+  RNNUnrolled unrolled{sequence_from(value[0]), {}};
+  append_states(value[1], unrolled.states, unrolled.directions);
+  return unrolled;
 }
 
 nb::list to_python(const std::vector<RNNStateInfo>& infos) {
@@ -283,7 +310,8 @@ void add_methods(Type& type) {
           nb::arg("length"), nb::arg("inputs"), nb::arg("begin_state") = nb::none(), nb::arg("layout") = "NTC",
           nb::arg("merge_outputs") = nb::none(),
           "A sequence of `length` steps: (outputs, states). merge_outputs: True for one symbol, False for a list with "
-          "one for each step, None for what is least work.")
+          "one for each step, None for what is least work. The states of each direction of a BidirectionalCell are a "
+          "list of their own.")
       .def(
           "reset", [](Cell& self) { self.Cell::reset(); }, "Numbers in names start at 0 again.")
       .def(
@@ -366,14 +394,38 @@ void bind_base(nb::module_& m) {
       .def_prop_rw("_init_counter", &BaseRNNCell::state_counter, &BaseRNNCell::set_state_counter);
 }
 
-// The members that derived Python classes read.
+// A member that derived Python classes read, and may replace by an attribute of the same name.
+void set_field(nb::handle cell, const char* name, const nb::object& value) {
+  nb::cast<nb::dict>(nb::getattr(cell, "__dict__"))[name] = value;
+}
+
+template <class Type, class Get>
+void add_field(Type& type, const char* name, Get get) {
+  using Cell = typename Type::Type;
+  type.def_prop_rw(
+      name,
+      [name, get](nb::pointer_and_handle<Cell> self) -> nb::object {
+        const nb::dict own = nb::cast<nb::dict>(nb::getattr(self.h, "__dict__"));
+        return own.contains(name) ? nb::object(own[name]) : nb::cast(get(*self.p));
+      },
+      [name](nb::pointer_and_handle<Cell> self, const nb::object& value) { set_field(self.h, name, value); });
+}
+
+// The name of an activation, or a function of a symbol and a name. Those of Python are set by set_field.
+nb::object to_python(const RNNActivation& activation) {
+  if (!activation.name().empty()) return nb::cast(activation.name());
+  return nb::cpp_function(
+      [activation](const Symbol& input, const std::string& name) { return activation(input, name); }, nb::arg("data"),
+      nb::arg("name") = "");
+}
+
 template <class Type>
 void add_dense_fields(Type& type) {
-  type.def_prop_ro("_num_hidden", &DenseRNNCell::num_hidden)
-      .def_prop_ro("_iW", &DenseRNNCell::i2h_weight)
-      .def_prop_ro("_iB", &DenseRNNCell::i2h_bias)
-      .def_prop_ro("_hW", &DenseRNNCell::h2h_weight)
-      .def_prop_ro("_hB", &DenseRNNCell::h2h_bias);
+  add_field(type, "_num_hidden", [](DenseRNNCell& self) { return self.num_hidden(); });
+  add_field(type, "_iW", [](DenseRNNCell& self) { return self.i2h_weight(); });
+  add_field(type, "_iB", [](DenseRNNCell& self) { return self.i2h_bias(); });
+  add_field(type, "_hW", [](DenseRNNCell& self) { return self.h2h_weight(); });
+  add_field(type, "_hB", [](DenseRNNCell& self) { return self.h2h_bias(); });
 }
 
 void bind_dense(nb::module_& m) {
@@ -384,10 +436,12 @@ void bind_dense(nb::module_& m) {
          RNNParamsPtr params) {
         new (self.p)
             PythonCell<RNNCell>(num_hidden, activation_from(activation, self.h), std::move(prefix), std::move(params));
+        set_field(self.h, "_activation", activation);
       },
       nb::arg("num_hidden"), nb::arg("activation") = "tanh", nb::arg("prefix") = "rnn_",
       nb::arg("params") = nb::none());
   add_dense_fields(plain);
+  add_field(plain, "_activation", [](RNNCell& self) { return to_python(self.activation()); });
   auto lstm = class_of<LSTMCell, BaseRNNCell>(m, "LSTMCell", "An LSTM cell; its states are h and the cells.");
   lstm.def(nb::init<int64_t, std::string, RNNParamsPtr, double>(), nb::arg("num_hidden"), nb::arg("prefix") = "lstm_",
            nb::arg("params") = nb::none(), nb::arg("forget_bias") = 1.0);
@@ -399,10 +453,11 @@ void bind_dense(nb::module_& m) {
 }
 
 void bind_fused(nb::module_& m) {
-  class_of<FusedRNNCell, BaseRNNCell>(m, "FusedRNNCell",
-                                      "Several layers as one RNN operator. It is unrolled as a whole; unfuse() is a "
-                                      "stack of cells with the same parameters, unpacked.")
-      .def(
+  auto type = class_of<FusedRNNCell, BaseRNNCell>(
+      m, "FusedRNNCell",
+      "Several layers as one RNN operator. It is unrolled as a whole; unfuse() is a stack of cells with the same "
+      "parameters, unpacked.");
+  type.def(
           "__init__",
           [](FusedRNNCell* self, int64_t num_hidden, int64_t num_layers, const std::string& mode, bool bidirectional,
              double dropout, bool get_next_state, double forget_bias, std::optional<std::string> prefix,
@@ -414,13 +469,18 @@ void bind_fused(nb::module_& m) {
           nb::arg("num_hidden"), nb::arg("num_layers") = 1, nb::arg("mode") = "lstm", nb::arg("bidirectional") = false,
           nb::arg("dropout") = 0.0, nb::arg("get_next_state") = false, nb::arg("forget_bias") = 1.0,
           nb::arg("prefix") = nb::none(), nb::arg("params") = nb::none())
-      .def("unfuse", &FusedRNNCell::unfuse, "The same layers as a stack of cells.")
-      .def_prop_ro("_num_hidden", &FusedRNNCell::num_hidden)
-      .def_prop_ro("_num_layers", [](FusedRNNCell& self) { return self.options().num_layers; })
-      .def_prop_ro("_mode", [](FusedRNNCell& self) { return self.options().mode; })
-      .def_prop_ro("_bidirectional", [](FusedRNNCell& self) { return self.options().bidirectional; })
-      .def_prop_ro("_dropout", [](FusedRNNCell& self) { return self.options().dropout; })
-      .def_prop_ro("_num_gates", [](FusedRNNCell& self) { return self.FusedRNNCell::gate_names().size(); });
+      .def("unfuse", &FusedRNNCell::unfuse, "The same layers as a stack of cells.");
+  add_field(type, "_num_hidden", [](FusedRNNCell& self) { return self.num_hidden(); });
+  add_field(type, "_num_layers", [](FusedRNNCell& self) { return self.options().num_layers; });
+  add_field(type, "_mode", [](FusedRNNCell& self) { return self.options().mode; });
+  add_field(type, "_bidirectional", [](FusedRNNCell& self) { return self.options().bidirectional; });
+  add_field(type, "_directions", [](FusedRNNCell& self) {
+    return self.options().bidirectional ? std::vector<std::string>{"l", "r"} : std::vector<std::string>{"l"};
+  });
+  add_field(type, "_dropout", [](FusedRNNCell& self) { return self.options().dropout; });
+  add_field(type, "_get_next_state", [](FusedRNNCell& self) { return self.options().get_next_state; });
+  add_field(type, "_num_gates", [](FusedRNNCell& self) { return self.FusedRNNCell::gate_names().size(); });
+  add_field(type, "_parameter", [](FusedRNNCell& self) { return self.parameters(); });
 }
 
 void bind_composed(nb::module_& m) {
@@ -437,9 +497,9 @@ void bind_composed(nb::module_& m) {
         for (const RNNCellPtr& cell : self.cells()) cells.append(cell_to_python(cell));
         return cells;
       });
-  class_of<BidirectionalCell, BaseRNNCell>(
-      m, "BidirectionalCell", "A cell over the sequence and one over its reverse, with their outputs concatenated.")
-      .def(
+  auto both = class_of<BidirectionalCell, BaseRNNCell>(
+      m, "BidirectionalCell", "A cell over the sequence and one over its reverse, with their outputs concatenated.");
+  both.def(
           "__init__",
           [](nb::pointer_and_handle<BidirectionalCell> self, const nb::object& l_cell, const nb::object& r_cell,
              RNNParamsPtr params, std::string output_prefix) {
@@ -447,31 +507,19 @@ void bind_composed(nb::module_& m) {
                                                        std::move(params), std::move(output_prefix));
           },
           nb::arg("l_cell"), nb::arg("r_cell"), nb::arg("params") = nb::none(), nb::arg("output_prefix") = "bi_")
-      .def(
-          "unroll",
-          [](BidirectionalCell& self, int64_t length, const nb::object& inputs, const nb::object& begin_state,
-             const std::string& layout, std::optional<bool> merge_outputs) {
-            const RNNUnrolled all = self.BidirectionalCell::unroll(length, sequence_from(inputs),
-                                                                   options_from(begin_state, layout, merge_outputs));
-            const auto middle = all.states.begin() + static_cast<std::ptrdiff_t>(self.left()->state_info().size());
-            nb::list states;
-            states.append(list_of_symbols({all.states.begin(), middle}));
-            states.append(list_of_symbols({middle, all.states.end()}));
-            return nb::make_tuple(sequence_to_python(all.outputs), states);
-          },
-          nb::arg("length"), nb::arg("inputs"), nb::arg("begin_state") = nb::none(), nb::arg("layout") = "NTC",
-          nb::arg("merge_outputs") = nb::none(), "As that of other cells, with a list of states for each direction.")
       .def_prop_ro("_cells", [](BidirectionalCell& self) {
         nb::list cells;
         for (const RNNCellPtr& cell : {self.left(), self.right()}) cells.append(cell_to_python(cell));
         return cells;
       });
+  add_field(both, "_output_prefix", [](BidirectionalCell& self) { return self.output_prefix(); });
 }
 
 void bind_modifiers(nb::module_& m) {
-  class_of<DropoutCell, BaseRNNCell>(m, "DropoutCell", "Dropout on the input of each step.")
-      .def(nb::init<double, std::string, RNNParamsPtr>(), nb::arg("dropout"), nb::arg("prefix") = "dropout_",
-           nb::arg("params") = nb::none());
+  auto dropout = class_of<DropoutCell, BaseRNNCell>(m, "DropoutCell", "Dropout on the input of each step.");
+  dropout.def(nb::init<double, std::string, RNNParamsPtr>(), nb::arg("dropout"), nb::arg("prefix") = "dropout_",
+              nb::arg("params") = nb::none());
+  add_field(dropout, "dropout", [](DropoutCell& self) { return self.dropout(); });
   class_of<ModifierCell, BaseRNNCell>(m, "ModifierCell",
                                       "Base of cells that change another's steps and have its parameters and states.")
       .def(
@@ -481,16 +529,18 @@ void bind_modifiers(nb::module_& m) {
           },
           nb::arg("base_cell"))
       .def_prop_ro("base_cell", [](ModifierCell& self) { return cell_to_python(self.base_cell()); });
-  class_of<ZoneoutCell, ModifierCell>(m, "ZoneoutCell",
-                                      "In training, outputs and states keep their former values with these "
-                                      "probabilities.")
-      .def(
-          "__init__",
-          [](nb::pointer_and_handle<ZoneoutCell> self, const nb::object& base_cell, double zoneout_outputs,
-             double zoneout_states) {
-            new (self.p) PythonCell<ZoneoutCell>(cell_from(base_cell, self.h), zoneout_outputs, zoneout_states);
-          },
-          nb::arg("base_cell"), nb::arg("zoneout_outputs") = 0.0, nb::arg("zoneout_states") = 0.0);
+  auto zoneout = class_of<ZoneoutCell, ModifierCell>(
+      m, "ZoneoutCell", "In training, outputs and states keep their former values with these probabilities.");
+  zoneout.def(
+      "__init__",
+      [](nb::pointer_and_handle<ZoneoutCell> self, const nb::object& base_cell, double zoneout_outputs,
+         double zoneout_states) {
+        new (self.p) PythonCell<ZoneoutCell>(cell_from(base_cell, self.h), zoneout_outputs, zoneout_states);
+      },
+      nb::arg("base_cell"), nb::arg("zoneout_outputs") = 0.0, nb::arg("zoneout_states") = 0.0);
+  add_field(zoneout, "zoneout_outputs", [](ZoneoutCell& self) { return self.zoneout_outputs(); });
+  add_field(zoneout, "zoneout_states", [](ZoneoutCell& self) { return self.zoneout_states(); });
+  add_field(zoneout, "prev_output", [](ZoneoutCell& self) { return self.last_output(); });
   class_of<ResidualCell, ModifierCell>(m, "ResidualCell", "Adds the input to the output.")
       .def(
           "__init__",
@@ -535,7 +585,10 @@ void bind_conv_cell(nb::module_& m, const char* name, const char* prefix, const 
                                    .i2h_bias_initializer = initializer_text(i2h_bias_initializer),
                                    .h2h_bias_initializer = initializer_text(h2h_bias_initializer),
                                    .conv_layout = conv_layout};
-            if (!activation.is_none()) options.activation = activation_from(activation, self.h);
+            if (!activation.is_none()) {
+              options.activation = activation_from(activation, self.h);
+              set_field(self.h, "_activation", activation);
+            }
             new (self.p) PythonCell<Cell>(tuple_from(input_shape), num_hidden, std::move(options),
                                           std::move(own_prefix), std::move(params));
           },
@@ -546,7 +599,26 @@ void bind_conv_cell(nb::module_& m, const char* name, const char* prefix, const 
           nb::arg("h2h_weight_initializer") = nb::none(), nb::arg("i2h_bias_initializer") = "zeros",
           nb::arg("h2h_bias_initializer") = "zeros", nb::arg("activation") = nb::none(), nb::arg("prefix") = prefix,
           nb::arg("params") = nb::none(), nb::arg("conv_layout") = "NCHW")
-      .def_prop_ro("_num_hidden", &BaseConvRNNCell::num_hidden);
+      .def(
+          "_conv_forward",
+          [](Cell& self, const Symbol& inputs, const nb::object& states, const std::string& step) {
+            const std::vector<Symbol> before = states_from(states);
+            require(!before.empty(), "[rnn] a step needs the state before it");
+            return nb::make_tuple(self.i2h(inputs, step + "i2h"), self.h2h(before[0], step + "h2h"));
+          },
+          nb::arg("inputs"), nb::arg("states"), nb::arg("name"));
+  add_field(type, "_num_hidden", [](Cell& self) { return self.num_hidden(); });
+  add_field(type, "_num_gates", [](Cell& self) { return self.Cell::gate_names().size(); });
+  add_field(type, "_activation", [](Cell& self) { return to_python(self.options().activation); });
+  add_field(type, "_conv_layout", [](Cell& self) { return self.options().conv_layout; });
+  add_field(type, "_state_shape", [](Cell& self) { return tuple_of(self.Cell::state_info()[0].shape); });
+  add_field(type, "_h2h_kernel", [](Cell& self) { return tuple_of(self.options().h2h_kernel); });
+  add_field(type, "_h2h_dilate", [](Cell& self) { return tuple_of(self.options().h2h_dilate); });
+  add_field(type, "_h2h_pad", [](Cell& self) { return tuple_of(self.h2h_pad()); });
+  add_field(type, "_i2h_kernel", [](Cell& self) { return tuple_of(self.options().i2h_kernel); });
+  add_field(type, "_i2h_stride", [](Cell& self) { return tuple_of(self.options().i2h_stride); });
+  add_field(type, "_i2h_pad", [](Cell& self) { return tuple_of(self.options().i2h_pad); });
+  add_field(type, "_i2h_dilate", [](Cell& self) { return tuple_of(self.options().i2h_dilate); });
 }
 
 void bind_conv(nb::module_& m) {

@@ -36,6 +36,9 @@ def _load_general(data, targets):
         if isinstance(target, NDArray):
             source.copyto(target)
         else:
+            expected = target[-1][0].stop
+            if source.shape[0] != expected:
+                raise _symbind.MXNetValueError(f"the batch has {source.shape[0]} samples, not {expected}")
             for part, array in target:
                 source[part].copyto(array)
 

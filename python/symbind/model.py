@@ -6,6 +6,7 @@ from collections import namedtuple as _namedtuple
 import numpy as _np
 
 from . import _symbind
+from . import metric as _metric
 from ._symbind import MXNetTypeError, MXNetValueError, NDArray
 from .log import logger_of as _logger_of
 from .symbol._methods import _without_amp_cast
@@ -410,10 +411,13 @@ class FeedForward:
         return joined(outputs)
 
     def score(self, X, eval_metric="acc", num_batch=None, batch_end_callback=None, reset=True):
-        """The value of a metric over an iterator with labels; the labels of an array are zeros, as in MXNet."""
+        """The value of a metric over an iterator with labels, a list for a list of metrics; the labels of an array are
+        zeros, as in MXNet."""
         iterator = self._init_iter(X, None, is_train=False)
         module = self._bound(iterator)
-        return module.score(iterator, eval_metric, num_batch, batch_end_callback, reset=reset)[0][1]
+        metric = _metric.create(eval_metric)
+        module.score(iterator, metric, num_batch, batch_end_callback, reset=reset)
+        return metric.get()[1]
 
     def save(self, prefix, epoch=None, remove_amp_cast=True):
         """A checkpoint of the model."""

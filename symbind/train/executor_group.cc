@@ -125,7 +125,9 @@ std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<
   int64_t begin = 0;
   for (size_t i = 0; i < work_load_list.size(); ++i) {
     const bool last = i + 1 == work_load_list.size();
-    const int64_t share = std::llround(work_load_list[i] * static_cast<double>(batch_size) / total);
+    // A half is rounded to the even number, as Python's round() does.
+    const auto share =
+        static_cast<int64_t>(std::nearbyint(work_load_list[i] * static_cast<double>(batch_size) / total));
     const int64_t end = last ? batch_size : std::min(batch_size, begin + share);
     require(end > begin, "[executor group] device ", i, " would get none of the ", batch_size,
             " samples; its work load is too small");

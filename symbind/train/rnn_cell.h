@@ -69,9 +69,16 @@ struct UnrollOptions {
   std::optional<bool> merge_outputs = {};               // none: what is least work
 };
 
+// A part of a list of states: [begin, end).
+struct RNNStateRange {
+  size_t begin, end;
+};
+
 struct RNNUnrolled {
   RNNSequence outputs;
   std::vector<Symbol> states;  // after the last step
+  // The states of each direction of the bidirectional cells, an outer range before those inside it.
+  std::vector<RNNStateRange> directions = {};
   const Symbol& merged() const { return outputs.merged(); }
   const std::vector<Symbol>& steps() const { return outputs.steps(); }
 };
@@ -138,6 +145,7 @@ class RNNActivation {
   RNNActivation(const char* name) : name_(name) {}
   RNNActivation(Function function) : function_(std::move(function)) {}
   Symbol operator()(const Symbol& input, const std::string& name = "") const;
+  const std::string& name() const { return name_; }  // empty: a function
 
  private:
   std::string name_;
@@ -174,6 +182,7 @@ class RNNCell : public DenseRNNCell {
                    RNNParamsPtr params = nullptr);
   RNNStep step(const Symbol& input, const std::vector<Symbol>& states) override;
   std::vector<std::string> gate_names() const override { return {""}; }
+  const RNNActivation& activation() const { return activation_; }
 
  private:
   RNNActivation activation_;
@@ -220,6 +229,7 @@ class FusedRNNCell : public BaseRNNCell {
 
   int64_t num_hidden() const { return num_hidden_; }
   const FusedRNNOptions& options() const { return options_; }
+  const Symbol& parameters() const { return parameters_; }
 
  private:
   // The parts of the vector in order: name, and shape of a matrix or bias.
@@ -260,6 +270,7 @@ class BidirectionalCell : public BaseRNNCell {
                     std::string output_prefix = "bi_");
   const RNNCellPtr& left() const { return left_; }
   const RNNCellPtr& right() const { return right_; }
+  const std::string& output_prefix() const { return output_prefix_; }
 
   RNNStep step(const Symbol& input, const std::vector<Symbol>& states) override;
   RNNUnrolled unroll(int64_t length, const RNNSequence& inputs, const UnrollOptions& options = {}) override;
@@ -283,6 +294,7 @@ class DropoutCell : public BaseRNNCell {
   RNNStep step(const Symbol& input, const std::vector<Symbol>& states) override;
   RNNUnrolled unroll(int64_t length, const RNNSequence& inputs, const UnrollOptions& options = {}) override;
   std::vector<RNNStateInfo> state_info() const override { return {}; }
+  double dropout() const { return dropout_; }
 
  private:
   double dropout_;
@@ -310,6 +322,9 @@ class ZoneoutCell : public ModifierCell {
   explicit ZoneoutCell(RNNCellPtr base_cell, double zoneout_outputs = 0, double zoneout_states = 0);
   RNNStep step(const Symbol& input, const std::vector<Symbol>& states) override;
   void reset() override;
+  double zoneout_outputs() const { return zoneout_outputs_; }
+  double zoneout_states() const { return zoneout_states_; }
+  const std::optional<Symbol>& last_output() const { return last_output_; }  // none before the first step
 
  private:
   double zoneout_outputs_, zoneout_states_;
@@ -348,12 +363,15 @@ class BaseConvRNNCell : public BaseRNNCell {
  public:
   std::vector<RNNStateInfo> state_info() const override;
   int64_t num_hidden() const { return num_hidden_; }
+  const ConvRNNOptions& options() const { return options_; }
+  const Tuple& h2h_pad() const { return h2h_pad_; }
+  // The products of a step: those of all gates.
+  Symbol i2h(const Symbol& input, const std::string& name) const;
+  Symbol h2h(const Symbol& state, const std::string& name) const;
 
  protected:
   BaseConvRNNCell(const Tuple& input_shape, int64_t num_hidden, int64_t gates, int states, ConvRNNOptions options,
                   std::string prefix, RNNParamsPtr params);
-  Symbol i2h(const Symbol& input, const std::string& name) const;
-  Symbol h2h(const Symbol& state, const std::string& name) const;
   Symbol gates_of(const Symbol& products, const std::string& name, bool names_axis) const;
   const RNNActivation& activation() const { return options_.activation; }
 

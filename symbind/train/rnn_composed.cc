@@ -42,6 +42,19 @@ void append(std::vector<T>& all, std::vector<T> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
 }
 
+// The states of a cell after those that are already there.
+void append_states(RNNUnrolled& all, RNNUnrolled next) {
+  const size_t before = all.states.size();
+  for (const auto& [begin, end] : next.directions) all.directions.push_back({before + begin, before + end});
+  append(all.states, std::move(next.states));
+}
+
+void append_direction(RNNUnrolled& all, RNNUnrolled next) {
+  const size_t before = all.states.size();
+  all.directions.push_back({before, before + next.states.size()});
+  append_states(all, std::move(next));
+}
+
 }  // namespace
 
 // ---- Stacks ---------------------------------------------------------------------------------------------------------
@@ -99,8 +112,8 @@ RNNUnrolled SequentialRNNCell::unroll(int64_t length, const RNNSequence& inputs,
     UnrollOptions its{next_states(begin, position, *cell), options.layout, {}};
     if (cell == cells_.back()) its.merge_outputs = options.merge_outputs;
     RNNUnrolled next = cell->unroll(length, all.outputs, its);
-    all.outputs = std::move(next.outputs);
-    append(all.states, std::move(next.states));
+    all.outputs = next.outputs;
+    append_states(all, std::move(next));
   }
   return all;
 }
@@ -167,18 +180,20 @@ RNNUnrolled BidirectionalCell::unroll(int64_t length, const RNNSequence& inputs,
   const bool merge = options.merge_outputs.value_or(left.outputs.is_merged() && right.outputs.is_merged());
   const RNNSequence lefts = as_sequence(length, left.outputs, options.layout, merge);
   const RNNSequence rights = as_sequence(length, right.outputs, options.layout, merge);
-  std::vector<Symbol> states = left.states;
-  append(states, right.states);
+  RNNUnrolled all{inputs, {}};
+  append_direction(all, left);
+  append_direction(all, right);
   if (merge) {
     const Symbol reversed = apply("reverse", rights.merged(), {{"axis", std::to_string(time_axis(options.layout))}});
-    const Symbol both = apply("Concat", Inputs({lefts.merged(), reversed}), {{"dim", "2"}}, output_prefix_ + "out");
-    return {both, std::move(states)};
+    all.outputs = apply("Concat", Inputs({lefts.merged(), reversed}), {{"dim", "2"}}, output_prefix_ + "out");
+    return all;
   }
   std::vector<Symbol> outputs;
   for (size_t i = 0; i < lefts.steps().size(); ++i)
     outputs.push_back(apply("Concat", Inputs({lefts.steps()[i], rights.steps()[rights.steps().size() - 1 - i]}),
                             {{"dim", "1"}}, join(output_prefix_, "t", i)));
-  return {outputs, std::move(states)};
+  all.outputs = outputs;
+  return all;
 }
 
 NamedArrays BidirectionalCell::unpack_weights(NamedArrays args) const {
@@ -281,14 +296,18 @@ RNNStep ResidualCell::step(const Symbol& input, const std::vector<Symbol>& state
 RNNUnrolled ResidualCell::unroll(int64_t length, const RNNSequence& inputs, const UnrollOptions& options) {
   reset();
   const Unmodified base(*base_cell());
-  const RNNUnrolled unrolled = base_cell()->unroll(length, inputs, options);
+  RNNUnrolled unrolled = base_cell()->unroll(length, inputs, options);
   const bool merge = options.merge_outputs.value_or(unrolled.outputs.is_merged());
   const RNNSequence sequence = as_sequence(length, inputs, options.layout, merge);
-  if (merge) return {with_residual(unrolled.merged(), sequence.merged()), unrolled.states};
+  if (merge) {
+    unrolled.outputs = with_residual(unrolled.merged(), sequence.merged());
+    return unrolled;
+  }
   std::vector<Symbol> outputs;
   for (size_t i = 0; i < unrolled.steps().size(); ++i)
     outputs.push_back(with_residual(unrolled.steps()[i], sequence.steps()[i]));
-  return {outputs, unrolled.states};
+  unrolled.outputs = outputs;
+  return unrolled;
 }
 
 }  // namespace symbind

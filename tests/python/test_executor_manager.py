@@ -141,6 +141,16 @@ def test_the_functions_of_the_executor_group_split_and_merge_by_axis():
         executor_group._prepare_group2ctxs({"a": [mx.cpu()] * 3}, 2)
 
 
+def test_a_batch_of_another_size_is_refused():
+    load = mx.executor_manager._load_general
+    halves = [mx.nd.zeros((2, 3)), mx.nd.zeros((2, 3))]
+    targets = [[(slice(0, 2), halves[0]), (slice(2, 4), halves[1])]]
+    load([mx.nd.ones((4, 3))], targets)
+    assert all(half.asnumpy().sum() == 6 for half in halves)
+    with pytest.raises(AssertionError, match="5 samples, not 4"):
+        load([mx.nd.ones((5, 3))], targets)
+
+
 def test_callbacks_are_called_one_or_all():
     seen = []
     model._multiple_callbacks([seen.append, seen.append], 1)

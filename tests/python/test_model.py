@@ -32,6 +32,16 @@ def test_score_of_an_array_counts_zeros_as_labels():
     assert trained.score(DATA) == pytest.approx((trained.predict(DATA).argmax(axis=1) == 0).mean())
 
 
+def test_score_of_several_metrics_is_a_list():
+    trained = model(num_epoch=1)
+    trained.fit(DATA, LABEL)
+    iterator = mx.io.NDArrayIter(DATA, LABEL, 5)
+    single = [trained.score(iterator, name) for name in ("acc", "ce")]
+    assert trained.score(iterator, ["acc", "ce"]) == pytest.approx(single)
+    assert trained.score(iterator, mx.metric.create(["acc"])) == pytest.approx(single[:1])
+    assert trained.score(iterator, lambda label, pred: 3) == 3
+
+
 def test_predict_gives_back_data_and_labels():
     trained = model(num_epoch=1)
     trained.fit(DATA, LABEL)

@@ -225,6 +225,101 @@ def test_begin_state_takes_a_function_and_its_keywords():
     assert mx.rnn.ZoneoutCell(cell).begin_state(init_sym=mx.sym.Variable)[0].name == "l_begin_state_4"
 
 
+def states_of(cell, **options):
+    """The names of the states, nested as unroll returns them."""
+
+    def named(states):
+        return [state.name if isinstance(state, mx.sym.Symbol) else named(state) for state in states]
+
+    return named(cell.unroll(2, mx.sym.Variable("data"), **options)[1])
+
+
+@pytest.mark.parametrize("merge_outputs", [None, True, False])
+def test_states_of_each_direction_are_a_list_of_their_own(merge_outputs):
+    def both(kind, left, right):
+        return mx.rnn.BidirectionalCell(kind(3, prefix=left), kind(3, prefix=right))
+
+    lstm = [["l_t1_out", "l_t1_state"], ["r_t1_out", "r_t1_state"]]
+    gru = [["a_t1_out"], ["b_t1_out"]]
+    options = {"merge_outputs": merge_outputs}
+    assert states_of(both(mx.rnn.LSTMCell, "l_", "r_"), **options) == lstm
+    assert states_of(both(mx.rnn.GRUCell, "a_", "b_"), **options) == gru
+    stack = mx.rnn.SequentialRNNCell()
+    stack.add(mx.rnn.RNNCell(6, prefix="first_"))
+    stack.add(mx.rnn.ResidualCell(both(mx.rnn.LSTMCell, "l_", "r_")))
+    stack.add(both(mx.rnn.GRUCell, "a_", "b_"))
+    stack.add(mx.rnn.RNNCell(3, prefix="last_"))
+    assert states_of(stack, **options) == ["first_t1_out", *lstm, *gru, "last_t1_out"]
+    inner = mx.rnn.BidirectionalCell(both(mx.rnn.LSTMCell, "l_", "r_"), both(mx.rnn.GRUCell, "a_", "b_"))
+    assert states_of(inner, **options) == [lstm, gru]
+    unfused = mx.rnn.FusedRNNCell(3, num_layers=2, bidirectional=True, mode="gru", prefix="f_").unfuse()
+    assert states_of(unfused, **options) == [["f_l0_t1_out"], ["f_r0_t1_out"], ["f_l1_t1_out"], ["f_r1_t1_out"]]
+
+    class Own(mx.rnn.BidirectionalCell):
+        def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None):
+            return super().unroll(length, inputs, begin_state, layout, merge_outputs)
+
+    stack = mx.rnn.SequentialRNNCell()
+    stack.add(Own(mx.rnn.LSTMCell(3, prefix="l_"), mx.rnn.LSTMCell(3, prefix="r_")))
+    assert states_of(stack, **options) == lstm
+    # They begin another sequence as they are.
+    _, states = both(mx.rnn.GRUCell, "a_", "b_").unroll(2, mx.sym.Variable("x"))
+    outputs, _ = both(mx.rnn.GRUCell, "c_", "d_").unroll(2, mx.sym.Variable("data"), begin_state=states)
+    assert {"x", "a_i2h_weight", "b_i2h_weight"} <= set(mx.sym.Group(outputs).list_arguments())
+
+
+def test_cells_have_the_members_that_scripts_read():
+    assert mx.rnn.DropoutCell(0.25).dropout == 0.25
+    zoneout = mx.rnn.ZoneoutCell(mx.rnn.LSTMCell(3), 0.5, 0.25)
+    assert (zoneout.zoneout_outputs, zoneout.zoneout_states, zoneout.prev_output) == (0.5, 0.25, None)
+    output, _ = zoneout(mx.sym.Variable("x"), zoneout.begin_state())
+    assert zoneout.prev_output.name == output.name
+    fused = mx.rnn.FusedRNNCell(3, 2, mode="gru", bidirectional=True, get_next_state=True, prefix="f_")
+    assert (fused._directions, fused._get_next_state, fused._num_gates) == (["l", "r"], True, 3)
+    assert fused._parameter.name == "f_parameters"
+    both = mx.rnn.BidirectionalCell(mx.rnn.RNNCell(3, prefix="l_"), mx.rnn.RNNCell(3, prefix="r_"), output_prefix="o_")
+    assert both._output_prefix == "o_"
+    assert mx.rnn.RNNCell(3, activation="relu")._activation == "relu"
+    own = lambda data, name=None: mx.sym.sin(data, name=name)  # noqa: E731
+    assert mx.rnn.RNNCell(3, activation=own)._activation is own
+    images = mx.rnn.ConvLSTMCell((1, 3, 6, 7), 2, h2h_kernel=(5, 3), i2h_stride=(2, 1))
+    assert (images._num_gates, images._state_shape, images._h2h_pad) == (4, (0, 2, 3, 7), (2, 1))
+    assert (images._h2h_kernel, images._i2h_stride, images._conv_layout) == ((5, 3), (2, 1), "NCHW")
+    x = mx.sym.Variable("x")
+    products = images._conv_forward(x, [mx.sym.Variable("h")], "t0_")
+    assert [product.name for product in products] == ["t0_i2h", "t0_h2h"]
+    assert images._get_activation(x, images._activation, name="act").attr("slope") == "0.2"
+
+
+def test_a_derived_cell_computes_with_the_members_of_its_base_and_sets_its_own():
+    class Halved(mx.rnn.RNNCell):
+        def __init__(self, num_hidden, prefix="halved_"):
+            super().__init__(num_hidden, activation="relu", prefix=prefix)
+            self._num_hidden = num_hidden  # as in cells written for MXNet
+            self._activation = "sigmoid"
+
+        def __call__(self, inputs, states):
+            self._counter += 1
+            name = f"{self._prefix}t{self._counter}_"
+            i2h = mx.sym.FullyConnected(inputs, self._iW, self._iB, num_hidden=self._num_hidden, name=name + "i2h")
+            h2h = mx.sym.FullyConnected(states[0], self._hW, self._hB, num_hidden=self._num_hidden, name=name + "h2h")
+            output = self._get_activation((i2h + h2h) / 2, self._activation, name=name + "out")
+            return output, [output]
+
+    outputs, _ = Halved(2).unroll(1, [mx.sym.Variable("x")])
+    bound = outputs[0].bind(
+        mx.cpu(),
+        {
+            "x": mx.nd.ones((1, 1)),
+            "halved_i2h_weight": mx.nd.array([[2.0], [-2.0]]),
+            "halved_i2h_bias": mx.nd.zeros((2,)),
+            "halved_h2h_weight": mx.nd.zeros((2, 2)),
+            "halved_h2h_bias": mx.nd.zeros((2,)),
+        },
+    )
+    np.testing.assert_allclose(bound.forward()[0].asnumpy(), [[0.7310586, 0.2689414]], rtol=1e-5)
+
+
 def test_mistakes_are_explained():
     with pytest.raises(TypeError, match="expected a recurrent cell"):
         mx.rnn.SequentialRNNCell().add("lstm")

@@ -148,6 +148,7 @@ def test_a_batch_is_split_by_work_load():
     split = mx.executor_manager._split_input_slice
     assert split(10, [1, 1, 1]) == [slice(0, 3), slice(3, 6), slice(6, 10)]
     assert split(7, [1, 2]) == [slice(0, 2), slice(2, 7)]
+    assert split(10, [1, 2, 1]) == [slice(0, 2), slice(2, 7), slice(7, 10)]  # 2.5 is rounded to even
     for wrong in ((2, [1, 1, 1]), (4, []), (4, [1, 0])):
         with pytest.raises(ValueError):
             split(*wrong)

@@ -45,6 +45,8 @@ TEST(ExecutorGroup, SplitsABatchInProportionToTheWorkLoad) {
 TEST(ExecutorGroup, SplitsABatchForTrainingLoopsOfOnesOwn) {
   EXPECT_EQ(split_input_slice(7, {1, 2}), (std::vector<BatchSlice>{{0, 2}, {2, 7}}));
   EXPECT_EQ(split_input_slice(10, {2, 1}), (std::vector<BatchSlice>{{0, 7}, {7, 10}})) << "6.67 is rounded up";
+  EXPECT_EQ(split_input_slice(5, {1, 1}), (std::vector<BatchSlice>{{0, 2}, {2, 5}})) << "2.5 is rounded to even";
+  EXPECT_EQ(split_input_slice(7, {1, 1}), (std::vector<BatchSlice>{{0, 4}, {4, 7}})) << "3.5 is rounded to even";
   EXPECT_THROW(split_input_slice(4, {}), Error);
   EXPECT_THROW(split_input_slice(4, {1, 0}), Error);
   EXPECT_THROW(split_input_slice(4, {100, 1, 1}), Error);  // the first would get them all

@@ -105,6 +105,11 @@ TEST(RnnCell, BothDirectionsEndWhereTheOtherBegins) {
   EXPECT_EQ(run(at_once.merged(), {3, 1, 2}, three_steps), merged);
   ASSERT_EQ(at_once.states.size(), 2u);
   for (const Symbol& last : at_once.states) EXPECT_EQ(run(last, {3, 1, 2}, three_steps), (std::vector<double>{6, 60}));
+  ASSERT_EQ(at_once.directions.size(), 2u);
+  for (const size_t i : {0u, 1u}) {
+    EXPECT_EQ(at_once.directions[i].begin, i);
+    EXPECT_EQ(at_once.directions[i].end, i + 1);
+  }
   EXPECT_EQ(cell.state_info().size(), 2u);
   EXPECT_TRUE(fails_with([&] { cell.step(data, cell.begin_state()); }, "both ends", "use unroll"));
   const auto params = std::make_shared<RNNParams>("shared_");
