@@ -133,13 +133,14 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
          nb::handle optimizer_params, nb::handle eval_end_callback, nb::handle eval_batch_end_callback,
          nb::handle initializer, nb::handle arg_params, nb::handle aux_params, Truth allow_missing, Truth force_rebind,
          Truth force_init, int begin_epoch, std::optional<int> num_epoch, nb::handle validation_metric,
-         Monitor* monitor, nb::handle, nb::handle compute_dtype) {
+         nb::handle monitor, nb::handle, nb::handle compute_dtype) {
   if (!num_epoch) throw ValueError("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
   const auto training = iter_from(train_data, "train_data");
   const nb::handle keeper = keeper_of_optimizer(self, kvstore);
   const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data");
+  const auto watching = monitor.is_none() ? nullptr : monitor_from(monitor, keeper_of(self));
   FitArgs args{
       .eval_data = evaluation.get(),
       .eval_metric = metric_from(eval_metric),
@@ -159,7 +160,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
       .begin_epoch = begin_epoch,
       .num_epoch = *num_epoch,
       .validation_metric = std::nullopt,
-      .monitor = monitor,
+      .monitor = watching.get(),
       .compute_dtype = compute_dtype.is_none() ? DType::none : dtype_from(compute_dtype),
   };
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);

@@ -257,14 +257,20 @@ void bind_callback(nb::module_& m) {
             self.h.attr("batch_size") = whole(batch_size);
             self.h.attr("frequent") = whole(frequent);
             self.h.attr("auto_reset") = auto_reset.value;
+            // For a subclass whose __call__ measures the time itself.
+            self.h.attr("init") = false;
+            self.h.attr("tic") = 0;
+            self.h.attr("last_count") = 0;
           },
           nb::arg("batch_size"), nb::arg("frequent") = 50, nb::arg("auto_reset") = true)
       .def("__call__", &call_batch_end<Speedometer>, nb::arg("param"));
   nb::class_<ProgressBar>(m, "ProgressBar", nb::dynamic_attr(), "Logs how much of `total` batches is done.")
       .def(
           "__init__",
-          [](ProgressBar* self, double total, double length) {
-            new (self) ProgressBar(whole(std::ceil(total)), whole(length));
+          [](nb::pointer_and_handle<ProgressBar> self, double total, double length) {
+            new (self.p) ProgressBar(whole(std::ceil(total)), whole(length));
+            self.h.attr("total") = whole(std::ceil(total));
+            self.h.attr("bar_len") = whole(length);
           },
           nb::arg("total"), nb::arg("length") = 80)
       .def("__call__", &call_batch_end<ProgressBar>, nb::arg("param"));

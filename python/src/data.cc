@@ -529,7 +529,7 @@ void bind_ndarray_iter(nb::module_& m) {
       nb::arg("data").none(), nb::arg("label").none() = nb::none(), nb::arg("batch_size") = 1,
       nb::arg("shuffle") = false, nb::arg("last_batch_handle") = "pad", nb::arg("data_name") = "data",
       nb::arg("label_name") = "softmax_label", nb::arg("layout") = "NCHW");
-  def_iterator(type, false);
+  def_iterator(type, BatchParts::none);
   type.def("hard_reset", &NDArrayIter::hard_reset, "Back to the beginning, leaving out what would be rolled over.")
       .def("iter_next", &NDArrayIter::iter_next)
       .def("getdata", [](const NDArrayIter& self) { return list_of(self.getdata()); })
@@ -587,7 +587,7 @@ void bind_mnist_iter(nb::module_& m) {
       nb::arg("batch_size") = 128, nb::arg("shuffle") = true, nb::arg("flat") = false, nb::arg("seed") = 0,
       nb::arg("silent") = false, nb::arg("num_parts") = 1, nb::arg("part_index") = 0, nb::arg("data_name") = "data",
       nb::arg("label_name") = "softmax_label", nb::arg("unused"));
-  def_iterator(type, true);
+  def_iterator(type, BatchParts::as_arrays);
   type.def_prop_ro("num_data", &MNISTIter::num_data);
 }
 
@@ -618,7 +618,7 @@ void bind_adapters(nb::module_& m) {
         self.h.attr("current_batch") = nb::none();
       },
       nb::arg("iters").none(), nb::arg("rename_data").none() = nb::none(), nb::arg("rename_label").none() = nb::none());
-  def_iterator(prefetching, true);
+  def_iterator(prefetching, BatchParts::as_lists);
 
   nb::class_<ResizeIter, DataIter> resize(m, "ResizeIter", nb::dynamic_attr(), nb::type_slots(collector_slots),
                                           "Epochs of `size` batches from another iterator.");
@@ -634,7 +634,8 @@ void bind_adapters(nb::module_& m) {
           self.h.attr("default_bucket_key") = nb::object(data_iter.attr("default_bucket_key"));
       },
       nb::arg("data_iter").none(), nb::arg("size"), nb::arg("reset_internal") = true);
-  def_iterator(resize, true);
+  def_iterator(resize, BatchParts::as_lists);
+  resize.def_prop_ro("cur", &ResizeIter::cur, "The number of batches of this epoch so far.");
 
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&ThreadedIter::stop_all));
 }

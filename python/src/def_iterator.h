@@ -13,9 +13,13 @@ nb::object current_batch(nb::handle iter);  // that of iter_next(); an error bef
 // Objects of exactly this class are used from C++ without going through Python.
 void register_native_iterator(nb::handle type);
 
-// The common methods of C++ iterators. `parts`: iter_next() and the others in terms of next().
+// What an iterator has beside next(). `as_lists` and `as_arrays`: iter_next() and the others in terms of next();
+// getdata() and getlabel() return lists of arrays, or the array itself, as MXNet's iterators over files do.
+enum class BatchParts { none, as_lists, as_arrays };
+
+// The common methods of C++ iterators.
 template <class Iter>
-void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
+void def_iterator(nb::class_<Iter, DataIter>& type, BatchParts parts) {
   register_native_iterator(type);
   type.def_prop_ro("provide_data", [](const Iter& self) { return list_of(self.provide_data()); })
       .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
@@ -23,7 +27,7 @@ void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
       .def(
           "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
       .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
-  if (!parts) return;
+  if (parts == BatchParts::none) return;
   type.def("iter_next", [](nb::handle self) {
     try {
       self.attr("current_batch") = self.attr("next")();
@@ -33,8 +37,13 @@ void def_iterator(nb::class_<Iter, DataIter>& type, bool parts) {
       return false;
     }
   });
-  for (const auto& [method, attribute] : std::array<std::pair<const char*, const char*>, 4>{
-           {{"getdata", "data"}, {"getlabel", "label"}, {"getpad", "pad"}, {"getindex", "index"}}})
+  using Names = std::array<std::pair<const char*, const char*>, 2>;
+  for (const auto& [method, attribute] : Names{{{"getdata", "data"}, {"getlabel", "label"}}})
+    type.def(method, [attribute, parts](nb::handle self) {
+      nb::object arrays = current_batch(self).attr(attribute);
+      return parts == BatchParts::as_arrays && nb::len(arrays) > 0 ? nb::object(arrays[0]) : arrays;
+    });
+  for (const auto& [method, attribute] : Names{{{"getpad", "pad"}, {"getindex", "index"}}})
     type.def(method, [attribute](nb::handle self) { return nb::object(current_batch(self).attr(attribute)); });
 }
 

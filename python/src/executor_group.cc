@@ -1,12 +1,11 @@
 #include "symbind/train/executor_group.h"
 
-#include "symbind/train/monitor.h"
-
 #include "bindings.h"
 #include "convert.h"
 #include "data.h"
 #include "executor_group.h"
 #include "metric.h"
+#include "monitor.h"
 
 namespace symbind::python {
 namespace {
@@ -170,7 +169,11 @@ void bind_executor_group(nb::module_& m) {
           },
           nb::arg("eval_metric"), nb::arg("labels").none(), nb::arg("pre_sliced") = false)
       .def(
-          "install_monitor", [](Group& self, Monitor& mon) { self.install_monitor(mon); }, nb::arg("mon"))
+          "install_monitor",
+          [](nb::pointer_and_handle<Group> self, nb::handle mon) {
+            self.p->install_monitor(*monitor_from(mon, keeper_of(self.h)));
+          },
+          nb::arg("mon"))
       .def_prop_ro("symbol", &Group::symbol)
       .def_prop_ro("contexts", &Group::contexts)
       .def_prop_ro("workload", &Group::workload)

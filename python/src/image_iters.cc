@@ -133,7 +133,7 @@ void def_image_iterator(nb::class_<Iter, DataIter>& type, const Keywords<Options
     const ReleaseGil release;
     new (self) Iter(options);
   });
-  def_iterator(type, true);
+  def_iterator(type, BatchParts::as_arrays);
 }
 
 }  // namespace

@@ -30,4 +30,11 @@ int64_t int_from(nb::handle value) {
   return static_cast<int64_t>(number);
 }
 
+nb::object sequence_from(nb::handle value) {
+  nb::object found = nb::borrow(value);
+  if (nb::isinstance<nb::str>(value)) found = nb::module_::import_("ast").attr("literal_eval")(value);
+  if (PyNumber_Check(found.ptr()) && !PySequence_Check(found.ptr())) found = nb::make_tuple(found);
+  return found;
+}
+
 }  // namespace symbind::python

@@ -13,6 +13,8 @@ namespace symbind::python {
 bool bool_from(nb::handle value);
 int64_t int_from(nb::handle value);
 double float_from(nb::handle value);
+// A tuple or list; as text, "(3, 224, 224)"; or one number.
+nb::object sequence_from(nb::handle value);
 
 template <class Options>
 class Keywords {
@@ -60,7 +62,7 @@ class Keywords {
   static void set(bool& to, nb::handle value) { to = bool_from(value); }
   static void set(int64_t& to, nb::handle value) { to = int_from(value); }
   static void set(float& to, nb::handle value) { to = static_cast<float>(float_from(value)); }
-  static void set(Shape& to, nb::handle value) { to = Shape(dims_from(value)); }
+  static void set(Shape& to, nb::handle value) { to = Shape(dims_from(sequence_from(value))); }
   static void set(DType& to, nb::handle value) { to = dtype_from(value); }
   static void set(std::string& to, nb::handle value) {
     // Paths may be objects of pathlib.
@@ -74,7 +76,8 @@ class Keywords {
   template <class Value>
   static void set(std::vector<Value>& to, nb::handle value) {
     to.clear();
-    for (nb::handle item : value) set(to.emplace_back(), item);
+    const nb::object items = sequence_from(value);
+    for (nb::handle item : items) set(to.emplace_back(), item);
   }
 
   std::string who_;

@@ -10,6 +10,7 @@
 #include "kvstore.h"
 #include "log.h"
 #include "metric.h"
+#include "monitor.h"
 #include "optimizer.h"
 #include "python_module.h"
 
@@ -143,8 +144,11 @@ void def_running(ModuleClass<Kind>& type) {
           },
           "Updates the parameters with the gradients of the last backward.")
       .def(
-          "install_monitor", [](Kind& self, Monitor& mon) { self.Kind::install_monitor(mon); }, nb::arg("mon"),
-          "Installs a monitor on all executors.");
+          "install_monitor",
+          [](nb::pointer_and_handle<Kind> self, nb::handle mon) {
+            self.p->Kind::install_monitor(*monitor_from(mon, keeper_of(self.h)));
+          },
+          nb::arg("mon"), "Installs a monitor on all executors.");
 }
 
 template <class Kind>

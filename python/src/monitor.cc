@@ -1,4 +1,4 @@
-#include "symbind/train/monitor.h"
+#include "monitor.h"
 
 #include "bindings.h"
 #include "convert.h"
@@ -42,7 +42,76 @@ nb::list toc(Monitor& self) {
   return list;
 }
 
+std::vector<Monitor::Entry> entries_from(const nb::object& list) {
+  std::vector<Monitor::Entry> entries;
+  for (nb::handle item : list)
+    entries.push_back(
+        {nb::cast<int64_t>(item[0]), nb::str(nb::handle(item[1])).c_str(), nb::str(nb::handle(item[2])).c_str()});
+  return entries;
+}
+
+bool is_native(nb::handle value) { return value.type().is(nb::type<Monitor>()); }
+
+void toc_print(nb::handle self) {
+  if (is_native(self)) {
+    auto& monitor = nb::cast<Monitor&>(self);
+    ReleaseGil release;
+    return monitor.toc_print();
+  }
+  const auto entries = entries_from(self.attr("toc")());  // a subclass may have its own
+  ReleaseGil release;
+  Monitor::print(entries);
+}
+
+// A monitor written in Python.
+class PythonMonitor final : public Monitor {
+ public:
+  PythonMonitor(nb::handle object, nb::handle keeper)
+      : Monitor(1), object_(nb::borrow(object), keeper), keeper_(keeper) {}
+
+  nb::object object() const { return object_.get(); }
+  void install(Executor& executor) override { installer()(executor); }
+  std::function<void(Executor&)> installer() const override {
+    return [object = object_, keeper = keeper_](Executor& executor) {
+      AcquireGil acquire;
+      const nb::object wrapped = nb::cast(executor.shared_from_this());
+      keep_whole(wrapped, keeper);
+      object.get().attr("install")(wrapped);
+    };
+  }
+  void tic() override {
+    AcquireGil acquire;
+    object_.get().attr("tic")();
+  }
+  std::vector<Entry> toc() override {
+    AcquireGil acquire;
+    return entries_from(object_.get().attr("toc")());
+  }
+  void toc_print() override {
+    AcquireGil acquire;
+    object_.get().attr("toc_print")();
+  }
+
+ private:
+  Held object_;
+  nb::handle keeper_;  // alive as long as the C++ part that stores this monitor
+};
+
 }  // namespace
+
+std::shared_ptr<Monitor> monitor_from(nb::handle value, nb::handle keeper) {
+  if (is_native(value)) return std::shared_ptr<Monitor>(std::shared_ptr<void>(), nb::cast<Monitor*>(value));
+  for (const char* method : {"install", "tic", "toc_print"})
+    if (!nb::hasattr(value, method))
+      throw TypeError(join("a monitor must be a Monitor or have its methods install, tic and toc_print: ",
+                           nb::repr(nb::handle(value.type())).c_str(), " has no ", method));
+  return std::make_shared<PythonMonitor>(value, keeper);
+}
+
+nb::object monitor_to_python(Monitor& monitor) {
+  if (const auto* python = dynamic_cast<PythonMonitor*>(&monitor)) return python->object();
+  return nb::cast(&monitor, nb::rv_policy::reference);
+}
 
 void bind_monitor(nb::module_& m) {
   nb::class_<Monitor>(m, "Monitor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
@@ -59,6 +128,7 @@ void bind_monitor(nb::module_& m) {
                                             .monitor_all = monitor_all});
             self.h.attr("stat_func") = stat_func;
             self.h.attr("pattern") = pattern;
+            self.h.attr("re_prog") = nb::module_::import_("re").attr("compile")(pattern);
             self.h.attr("sort") = sort;
             self.h.attr("monitor_all") = monitor_all;
           },
@@ -67,7 +137,8 @@ void bind_monitor(nb::module_& m) {
       .def("install", &Monitor::install, nb::arg("exe"), "Listens to an executor.")
       .def("tic", &Monitor::tic, nb::call_guard<ReleaseGil>(), "Before a batch.")
       .def("toc", &toc, "After it: (step, name, text) of each array seen.")
-      .def("toc_print", &Monitor::toc_print, nb::call_guard<ReleaseGil>(), "The same, logged.")
+      .def("toc_print", &toc_print, "The same, logged.")
+      .def_prop_ro("exes", &Monitor::executors, "The executors it is installed in.")
       .def_prop_ro("interval", &Monitor::interval)
       .def_prop_ro("step", &Monitor::step)
       .def_prop_ro("activated", &Monitor::activated);

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "symbind/train/module.h"
-#include "symbind/train/monitor.h"
 
 #include "convert.h"
 #include "data.h"
 #include "metric.h"
+#include "monitor.h"
 
 namespace symbind::python {
 
@@ -210,8 +210,7 @@ class PythonModule final : public Base, public LooksForOverrides {
   }
   void install_monitor(Monitor& monitor) override {
     step<void>(
-        Overrides::install_monitor,
-        [&](const nb::object& method) { method(nb::cast(&monitor, nb::rv_policy::reference)); },
+        Overrides::install_monitor, [&](const nb::object& method) { method(monitor_to_python(monitor)); },
         [&](auto* base) { base->Base::install_monitor(monitor); });
   }
   void forward_backward(const DataBatch& batch) override {

@@ -44,7 +44,7 @@ void def_text_iterator(nb::class_<Iter, DataIter>& type, const Keywords<Options>
     const ReleaseGil release;
     new (self) Iter(options);
   });
-  def_iterator(type, true);
+  def_iterator(type, BatchParts::as_arrays);
   type.def_prop_ro("num_data", &Iter::num_data);
 }
 

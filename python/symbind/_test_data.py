@@ -139,6 +139,24 @@ def get_mnist_pkl():
     return download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
 
 
+def get_cifar10():
+    """Fetches the records of CIFAR-10 into data/cifar, unless they are there."""
+    names = ("train.rec", "test.rec", "train.lst", "test.lst")
+    if not all(_os.path.exists(_os.path.join("data", "cifar", name)) for name in names):
+        get_zip_data("data", "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
+
+
+def get_im2rec_path(home_env="MXNET_HOME"):
+    """The path of the program that packs images into records, also known as symbind-im2rec. `home_env` names a variable
+    that may hold another folder with tools/im2rec.py."""
+    homes = [_os.environ[home_env]] if home_env in _os.environ else []
+    for home in (*homes, _os.path.dirname(_os.path.abspath(__file__))):
+        path = _os.path.join(home, "tools", "im2rec.py")
+        if _os.path.isfile(path):
+            return path
+    raise OSError("tools/im2rec.py is missing in this installation of Symbind: install it again")
+
+
 def download_model(model_name, dst_dir="./", meta_info=None):
     """Fetches the two files of a network whose addresses `meta_info` has: {name: {"symbol": url, "params": url}}.
 

@@ -5,6 +5,7 @@ import math as _math
 import numpy as np
 
 from ._symbind import MXNetValueError
+from .ndarray import array as _array
 
 # ---- generators -----------------------------------------------------------------------------------------------------
 
@@ -114,13 +115,13 @@ def verify_generator(generator, buckets, probs, nsamples=1000000, nrepeat=5, suc
 
 
 def get_identity_mat(size):
-    """An identity matrix of float32."""
-    return np.eye(size, dtype=np.float32)
+    """An identity matrix of float32, as an NDArray."""
+    return _array(np.eye(size, dtype=np.float32))
 
 
 def get_identity_mat_batch(size):
-    """Two identity matrices of float32."""
-    return np.stack([get_identity_mat(size)] * 2)
+    """Two identity matrices of float32, in one NDArray."""
+    return _array(np.stack([np.eye(size, dtype=np.float32)] * 2))
 
 
 def rand_coord_2d(x_low, x_high, y_low, y_high):

@@ -41,6 +41,7 @@ _paused = False
 _durations = {}  # (category, name) → [count, total, least, most] in milliseconds
 _values = {}  # (category, name) → [count, least, most, total]: of counters, and of memory in kB
 _trace = []
+_finished = False  # dump has written the trace: the next one begins with the next run
 
 
 def set_config(**kwargs):
@@ -86,9 +87,14 @@ def _apply():
 
 def set_state(state="stop", profile_process="worker"):
     """Starts ("run") or stops ("stop") recording."""
-    global _running
+    global _running, _finished
     if state not in ("run", "stop"):
         raise _symbind.MXNetValueError(f"a state is 'run' or 'stop', not {state!r}")
+    if state == "run" and _finished:
+        with _lock:
+            _collect()
+            _trace.clear()
+        _finished = False
     _running = state == "run"
     _apply()
 
@@ -162,12 +168,15 @@ def _record(kind, name, begin, end):
 
 
 def dump(finished=True, profile_process="worker"):
-    """Writes what was recorded to the configured file, as the events that chrome://tracing and Perfetto show."""
+    """Writes what was recorded to the configured file, as the events that chrome://tracing and Perfetto show; with
+    `finished` recording stops, and the next run begins a new trace."""
+    global _finished
     with _lock:
         _collect()
         with open(_config["filename"], "w", encoding="utf-8") as file:
             _json.dump({"traceEvents": _trace, "displayTimeUnit": "ms"}, file)
     if finished:
+        _finished = True
         set_state("stop")
 
 
@@ -197,7 +206,7 @@ def _grouped(table, sort_by, ascending):
 
 def dumps(reset=False, format="table", sort_by="total", ascending=False):
     """What was recorded, added up by name: a table for each category, or JSON. `sort_by` is total, avg, min, max or
-    count; `reset` begins anew."""
+    count; `reset` begins the sums anew, and leaves the trace of `dump` as it is."""
     if sort_by not in _COLUMNS:
         raise _symbind.MXNetValueError(f"sort_by is one of {', '.join(_COLUMNS)}, not {sort_by!r}")
     if format not in ("table", "json"):
@@ -208,7 +217,6 @@ def dumps(reset=False, format="table", sort_by="total", ascending=False):
         if reset:
             _durations.clear()
             _values.clear()
-            _trace.clear()
     return _as_json(times, values) if format == "json" else _as_table(times, values)
 
 

@@ -1,6 +1,7 @@
 """RecordIO: files of records, in which image sets are stored."""
 
 import os as _os
+import struct as _struct
 from collections import namedtuple as _namedtuple
 from numbers import Number as _Number
 
@@ -10,6 +11,10 @@ from . import _symbind
 from .ndarray import array as _array
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
+
+# A header in a record: flag, label, id and id2, as the module struct names them.
+_IR_FORMAT = "IfQQ"
+_IR_SIZE = _struct.calcsize(_IR_FORMAT)
 
 IRHeader = _namedtuple("HEADER", ["flag", "label", "id", "id2"])
 IRHeader.__doc__ = "What precedes an image in its record: the number of labels, the label or labels, and two numbers."

@@ -57,6 +57,8 @@ from ._test_data import (  # noqa: F401
     download,
     download_model,
     get_bz2_data,
+    get_cifar10,
+    get_im2rec_path,
     get_mnist,
     get_mnist_iterator,
     get_mnist_pkl,

@@ -21,6 +21,7 @@ class ResizeIter : public DataIter {
   void reset() override;
   void begin_epoch() override { data_iter_->begin_epoch(); }
   std::optional<DataBatch> next() override;
+  int64_t cur() const { return given_; }  // the number of batches of this epoch so far
 
  private:
   std::shared_ptr<DataIter> data_iter_;

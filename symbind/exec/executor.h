@@ -77,7 +77,7 @@ struct ReshapeOptions {
 // another thread fails. The accessors of arrays and names below, and reshape(), may be called from any thread at any
 // time.
 
-class Executor {
+class Executor : public std::enable_shared_from_this<Executor> {
  public:
   ~Executor();
   Executor(const Executor&) = delete;

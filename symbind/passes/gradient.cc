@@ -186,10 +186,9 @@ void Differentiation::visit(NodeId id) {
   BackwardNames names(source->name);
   placement_ = placement_of(*source);
   source->op->gradient(source->params.get(), gradient);
-  for (const auto& [index, input, symbol] : gradient.results) {
-    name_gradient(*source, index, symbol.entries()[0]);
-    contribute(input, symbol);
-  }
+  // All are named before the first is appended to the graph: several may be outputs of one node.
+  for (const auto& [index, input, symbol] : gradient.results) name_gradient(*source, index, symbol.entries()[0]);
+  for (const auto& [index, input, symbol] : gradient.results) contribute(input, symbol);
 }
 
 // Sets the name that a monitor shows for the gradient of an input: fc1_backward_output1, or relu1_backward_output if

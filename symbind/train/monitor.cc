@@ -88,6 +88,7 @@ struct Settings {
 // it, and read between batches: the order of entries does not depend on that of the executors.
 struct Monitor::Installed {
   std::shared_ptr<const Settings> settings;
+  std::weak_ptr<Executor> executor = {};
   std::vector<std::pair<std::string, NDArray>> parameters = {};
   std::atomic<bool> listening = false;
   bool ran = false;
@@ -101,6 +102,7 @@ struct Monitor::Installed {
 };
 
 struct Monitor::State {
+  Monitor* monitor;
   std::shared_ptr<const Settings> settings;
   int64_t interval;
   int64_t step = 0;
@@ -119,6 +121,7 @@ struct Monitor::State {
 void Monitor::State::install(Executor& executor) {
   auto record = std::make_shared<Installed>();
   record->settings = settings;
+  record->executor = executor.weak_from_this();
   record->listening = activated;
   const auto remember = [&](const std::vector<std::string>& names, const std::vector<NDArray>& arrays) {
     for (size_t i = 0; i < names.size(); ++i) record->parameters.emplace_back(names[i], arrays[i]);
@@ -138,7 +141,7 @@ void Monitor::State::install(Executor& executor) {
 
 Monitor::Monitor(int64_t interval, const MonitorOptions& options) {
   require(interval >= 1, "[Monitor] interval must be at least 1: ", interval);
-  state_ = std::make_shared<State>(State{std::make_shared<Settings>(options), interval});
+  state_ = std::make_shared<State>(State{this, std::make_shared<Settings>(options), interval});
 }
 
 // Executors that outlive the monitor continue without it.
@@ -150,8 +153,15 @@ void Monitor::install(Executor& executor) { state_->install(executor); }
 
 std::function<void(Executor&)> Monitor::installer() const {
   return [state = std::weak_ptr<State>(state_)](Executor& executor) {
-    if (const auto living = state.lock()) living->install(executor);
+    if (const auto living = state.lock()) living->monitor->install(executor);
   };
+}
+
+std::vector<ExecutorPtr> Monitor::executors() const {
+  std::vector<ExecutorPtr> result;
+  for (const auto& record : state_->living())
+    if (ExecutorPtr executor = record->executor.lock()) result.push_back(std::move(executor));
+  return result;
 }
 
 int64_t Monitor::interval() const { return state_->interval; }
@@ -192,8 +202,10 @@ std::vector<Monitor::Entry> Monitor::toc() {
   return entries;
 }
 
-void Monitor::toc_print() {
-  for (const Entry& entry : toc()) {
+void Monitor::toc_print() { print(toc()); }
+
+void Monitor::print(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
     char head[32];
     std::snprintf(head, sizeof(head), "Batch: %7lld ", static_cast<long long>(entry.step));
     const size_t width = 30;

@@ -2,6 +2,7 @@
 //   Monitor monitor(10);
 //   monitor.install(*executor);
 //   for each batch: monitor.tic(); executor->forward(true); executor->backward(); monitor.toc_print();
+// A subclass may override what a module and fit call: install, tic, toc and toc_print.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +35,23 @@ struct MonitorOptions {
 class Monitor {
  public:
   explicit Monitor(int64_t interval, const MonitorOptions& options = {});
-  ~Monitor();
+  virtual ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
   // May be called for several executors, which may then run concurrently. Monitor and executors may be destroyed in any
   // order.
-  void install(Executor& executor);
+  virtual void install(Executor& executor);
   // The same as a function, for code that creates more executors later: it does nothing once the monitor is destroyed.
-  std::function<void(Executor&)> installer() const;
+  virtual std::function<void(Executor&)> installer() const;
+  std::vector<ExecutorPtr> executors() const;  // those it is installed in
 
   int64_t interval() const;
   int64_t step() const;    // batches started so far
   bool activated() const;  // is it recording?
 
   // Call before a batch: starts recording if this batch is to be recorded.
-  void tic();
+  virtual void tic();
   // Call after it: the statistics since tic(), and those of the arguments and auxiliary states of the executors that
   // ran; empty if this batch was not recorded.
   struct Entry {
@@ -57,8 +59,9 @@ class Monitor {
     std::string name;   // of the array
     std::string value;  // of the statistic, each part with a tab after it
   };
-  std::vector<Entry> toc();
-  void toc_print();  // "Batch:       1 fc1_output                     0.5"
+  virtual std::vector<Entry> toc();
+  virtual void toc_print();                              // prints what toc() returns
+  static void print(const std::vector<Entry>& entries);  // "Batch:       1 fc1_output                     0.5"
 
  private:
   struct Installed;

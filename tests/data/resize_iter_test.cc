@@ -22,8 +22,10 @@ TEST(ResizeIter, DescribesWhatItWraps) {
 TEST(ResizeIter, OwnsWhatItIsGivenToKeep) {
   ResizeIter iter(std::make_shared<NDArrayIter>(arange(0, 4), NDArrayIterOptions{.batch_size = 2}), 3);
   int batches = 0;
-  while (iter.next()) ++batches;
+  while (iter.next()) EXPECT_EQ(iter.cur(), ++batches);
   EXPECT_EQ(batches, 3);
+  iter.reset();
+  EXPECT_EQ(iter.cur(), 0);
 }
 
 TEST(ResizeIter, EndsWhenThereAreNoBatchesAtAll) {

@@ -61,6 +61,23 @@ def test_speedometer(caplog):
     assert messages(caplog) == []
 
 
+def test_subclasses_that_measure_themselves():
+    class Own(mx.callback.Speedometer):
+        def __call__(self, param):
+            if self.last_count > param.nbatch:
+                self.init = False
+            self.last_count = param.nbatch
+            if not self.init:
+                self.init, self.tic = True, 1.5
+
+    own = Own(32)
+    assert (own.init, own.tic, own.last_count) == (False, 0, 0)
+    own(mx.model.BatchEndParam(epoch=0, nbatch=3, eval_metric=None, locals=None))
+    assert (own.init, own.tic, own.last_count) == (True, 1.5, 3)
+    bar = mx.callback.ProgressBar(9.5, length=20)
+    assert (bar.total, bar.bar_len) == (10, 20)
+
+
 def test_metrics_written_in_python_are_shown(caplog):
     class Mine(mx.metric.EvalMetric):
         def get(self):

@@ -94,8 +94,26 @@ def test_pretrained_vectors_are_taken_from_where_they_are(tmp_path):
     assert "glove.840B.300d.txt" in text.embedding.get_pretrained_file_names("glove")
     with pytest.raises(OSError, match="put the file at"):
         text.embedding.create("fasttext", embedding_root=str(tmp_path))
-    with pytest.raises(KeyError, match="nope"):
-        text.embedding.create("glove", pretrained_file_name="nope")
+    for kind in ("glove", "fasttext"):
+        with pytest.raises(KeyError, match="nope"):
+            text.embedding.create(kind, pretrained_file_name="nope")
+    names = text.embedding.get_pretrained_file_names()
+    assert set(names) >= {"glove", "fasttext"} and len(names["fasttext"]) == 327
+    assert {"wiki.simple.vec", "wiki.zh_yue.vec", "wiki.multi.en.vec", "crawl-300d-2M.vec"} <= set(names["fasttext"])
+
+
+def test_word_vectors_of_a_class_written_for_mxnet(tmp_path):
+    @text.embedding.register
+    class OwnVectors(text.embedding._TokenEmbedding):
+        pretrained_file_name_sha1 = {"own.txt": "0"}
+
+        def __init__(self, pretrained_file_name="own.txt", **kwargs):
+            super().__init__(**kwargs)
+            self._load_embedding(str(tmp_path / pretrained_file_name), ",", mx.nd.ones, "utf8")
+
+    (tmp_path / "own.txt").write_text("a,1,2\n")
+    assert text.embedding.get_pretrained_file_names("ownvectors") == ["own.txt"]
+    assert text.embedding.create("ownvectors").idx_to_vec.asnumpy().tolist() == [[1, 1], [1, 2]]
 
 
 # ---- loaders and TensorBoard -----------------------------------------------------------------------------------------
@@ -151,6 +169,17 @@ def network():
 def nodes(symbol):
     graph = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
     return {node["name"]: (node["op"], [graph[entry[0]]["name"] for entry in node["inputs"]]) for node in graph}
+
+
+def test_types_are_inferred_from_the_data_where_that_is_named():
+    net = network()
+    converted = amp.convert_symbol(net, data_names=["data"])
+    arguments, outputs, states = converted.infer_type(data="float32")
+    assert {*arguments, *outputs, *states} == {np.float32}
+    assert "__dtype__" not in net.attr_dict().get("c_weight", {})
+    low = amp.convert_symbol(net, data_names=["data", "softmax_label"], cast_optional_params=True)
+    types = dict(zip(low.list_arguments(), low.infer_type(data="float32", softmax_label="float32")[0]))
+    assert types["c_weight"] == np.float16 and types["bn_gamma"] == types["data"] == np.float32
 
 
 def test_casts_are_put_before_what_computes_in_another_type():

@@ -87,6 +87,7 @@ def test_sizes_and_borders():
     bordered = mx.image.copyMakeBorder(image(4, 6), 1, 2, 3, 4, values=(1, 2, 3))
     assert bordered.shape == (7, 13, 3)
     assert bordered.asnumpy()[0, 0].tolist() == [1, 2, 3]
+    assert mx.image.copyMakeBorder(image(4, 6), 1, 0, 0, 0, values=7).asnumpy()[0, 0, 0] == 7
     with pytest.raises(mx.MXNetError, match="inside the image"):
         mx.image.fixed_crop(image(4, 6), 3, 0, 4, 2)
 
@@ -134,8 +135,16 @@ def test_image_iter_reads_records_and_files(folder, source):
         batches = list(it)
         assert [batch.label[0].asnumpy().tolist() for batch in batches[:2]] == [[0, 1, 2], [3, 4, 5]]
         assert batches[1].data[0].asnumpy()[:, 0, 0, 0].tolist() == [30, 40, 50]
-        assert batches[2].label[0].asnumpy()[0] == 6
+        assert batches[2].label[0].asnumpy().tolist() == [6, 0, 1]  # padded from the beginning
         assert [batch.pad for batch in batches] == [0, 0, 2]
+        it.reset()
+
+
+def test_image_iter_pads_a_batch_with_few_images(folder):
+    it = mx.image.ImageIter(9, (3, 4, 4), imglist=[[1.0, "1.png"], [2.0, "2.png"]], path_root=str(folder))
+    for _ in range(2):
+        (batch,) = it
+        assert batch.label[0].asnumpy().tolist() == [1, 2, 1, 2, 1, 2, 1, 2, 1] and batch.pad == 7
         it.reset()
 
 

@@ -64,6 +64,10 @@ def test_scripts_pass_numbers_texts_and_paths(records, tmp_path):
     )
     assert it.provide_label[0].name == "label"
     assert it.next().data[0].asnumpy()[1, :, 0, 0].tolist() == [18, 20, 20]
+    it = mx.io.ImageRecordIter(path_imgrec=tmp_path / "some.rec", data_shape="(3, 4, 4)", batch_size="2")
+    assert it.iter_next() and it.getdata().shape == (2, 3, 4, 4) and it.getlabel().shape == (2,)
+    with pytest.raises((TypeError, ValueError, SyntaxError)):
+        mx.io.ImageRecordIter(path_imgrec=tmp_path / "some.rec", data_shape="3 x 4 x 4", batch_size=2)
 
 
 def test_wrong_arguments_are_named(records):

@@ -264,7 +264,9 @@ def test_python_iterators_inside_native_ones(make):
     assert len(expected) >= 2
     resized = mx.io.ResizeIter(make(), len(expected) + 1)
     assert resized.provide_data == [("data", (2, 1))] and resized.batch_size == 2
-    assert rows(resized) == expected + expected[:1]
+    assert rows(resized) == expected + expected[:1] and resized.cur == len(expected) + 1
+    resized.reset()
+    assert resized.cur == 0 and resized.next() and resized.cur == 1
     prefetched = mx.io.PrefetchingIter(make())
     assert prefetched.provide_data == [("data", (2, 1))] and prefetched.batch_size == 2
     for _ in range(3):
@@ -425,7 +427,7 @@ def test_mnist(digits):
         iterator.next()
     flat = mx.io.MNISTIter(**digits, batch_size=2, flat=True, silent=True, num_parts=2, part_index=1, shuffle=False)
     assert flat.provide_data == [("data", (2, 4))]
-    assert flat.iter_next() and flat.getlabel()[0].asnumpy().tolist() == [3, 4]
+    assert flat.iter_next() and flat.getlabel().asnumpy().tolist() == [3, 4]
     with pytest.raises(TypeError, match="no argument batchsize; there are image, label"):
         mx.io.MNISTIter(**digits, batchsize=2)
     with pytest.raises(mx.MXNetError, match="nowhere"):

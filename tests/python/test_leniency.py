@@ -316,6 +316,40 @@ def test_monitors_name_and_count_arrays_as_mxnet_does():
     ]
 
 
+@pytest.mark.parametrize(
+    "op, arguments, shape, gradients",
+    [
+        ("BatchNorm", {"fix_gamma": False}, (2, 3, 4, 4), 3),
+        ("BatchNorm", {}, (2, 3, 4, 4), 3),
+        ("LayerNorm", {}, (2, 3), 3),
+        ("Convolution", {"kernel": (3, 3), "num_filter": 2}, (2, 3, 4, 4), 3),
+        ("Deconvolution", {"kernel": (3, 3), "num_filter": 2, "no_bias": False}, (2, 3, 4, 4), 3),
+        ("FullyConnected", {"num_hidden": 2}, (2, 3), 3),
+        ("LeakyReLU", {"act_type": "prelu"}, (2, 3), 2),
+        ("Embedding", {"input_dim": 4, "output_dim": 2}, (2,), 2),
+    ],
+)
+def test_monitors_show_every_gradient_of_a_node(op, arguments, shape, gradients):
+    net = getattr(mx.sym, op)(mx.sym.Variable("data"), name="node", **arguments)
+    bound = net.simple_bind(mx.cpu(), data=shape)
+    bound.forward(is_train=True)
+    seen = []
+    bound.set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+    bound.backward([mx.nd.ones(output.shape) for output in bound.outputs])
+    shapes = [array.shape for array in bound.grad_arrays]
+    assert sorted(seen) == [(f"node_backward_output{i}", shapes[i]) for i in range(gradients)]
+
+
+def test_monitors_show_the_gradients_of_several_inputs():
+    net = mx.sym.Concat(mx.sym.Variable("a"), mx.sym.Variable("b"), name="both")
+    bound = net.simple_bind(mx.cpu(), a=(2, 1), b=(2, 3))
+    bound.forward(is_train=True)
+    seen = []
+    bound.set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+    bound.backward([mx.nd.ones((2, 4))])
+    assert sorted(seen) == [("both_backward_output0", (2, 1)), ("both_backward_output1", (2, 3))]
+
+
 def test_the_line_that_memory_tools_parse_is_where_they_look_for_it():
     bound = (mx.sym.Variable("x") * 2).simple_bind(mx.cpu(), grad_req="null", x=(3 << 20,))
     assert re.search(r"^Total (\d+) MB allocated$", bound.debug_str(), re.MULTILINE).group(1) == "12"

@@ -1,6 +1,8 @@
 """The monitor, on executors."""
 
+import gc
 import logging
+import weakref
 
 import numpy as np
 import pytest
@@ -100,3 +102,103 @@ def test_it_prints_through_logging(caplog):
     assert [record.getMessage() for record in caplog.records] == [f"Batch: {1:7d} {'data':30s} 15.0\t"]
     del monitor
     bound.forward()  # goes on without it
+
+
+def softmax_net():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    return mx.sym.SoftmaxOutput(net, name="softmax")
+
+
+def batches():
+    return mx.io.NDArrayIter(np.ones((8, 3)), np.zeros(8), 4)
+
+
+class Recording(mx.mon.Monitor):
+    """Overrides every method that fit calls."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.calls = []
+
+    def install(self, exe):
+        self.calls.append("install")
+        super().install(exe)
+
+    def tic(self):
+        self.calls.append("tic")
+        super().tic()
+
+    def toc(self):
+        seen = super().toc()
+        self.calls.append([name for _, name, _ in seen])
+        return [(step, name, "seen") for step, name, _ in seen]
+
+
+def test_methods_of_a_subclass_are_called_by_fit(caplog):
+    monitor = Recording(1, pattern="fc_output|fc_weight")
+    with caplog.at_level(logging.INFO):
+        mx.mod.Module(softmax_net()).fit(batches(), num_epoch=1, monitor=monitor)
+    assert monitor.calls == ["install", *(["tic", ["fc_output", "fc_weight"]] * 2)]
+    lines = [record.getMessage() for record in caplog.records if "seen" in record.getMessage()]
+    assert lines == [f"Batch: {step:7d} {name:30s} seen" for step in (1, 2) for name in ("fc_output", "fc_weight")]
+
+
+def test_anything_with_the_methods_of_a_monitor_will_do():
+    class Watcher:
+        def __init__(self):
+            self.exes, self.names, self.calls = [], [], []
+
+        def install(self, exe):
+            exe.set_monitor_callback(lambda name, array: self.names.append((name, array.shape)))
+            self.exes.append(exe)
+
+        def tic(self):
+            self.calls.append("tic")
+
+        def toc_print(self):
+            self.calls.append("toc_print")
+
+    watcher = Watcher()
+    module = mx.mod.Module(softmax_net(), context=[mx.cpu(0), mx.cpu(1)])
+    module.fit(batches(), num_epoch=1, monitor=watcher)
+    assert watcher.calls == ["tic", "toc_print"] * 2
+    assert len(watcher.exes) == 2 and watcher.exes[0].outputs[0].shape == (2, 2)
+    assert set(watcher.names) >= {("fc_output", (2, 2)), ("softmax_output", (2, 2))}
+
+    watcher = Watcher()
+    group = mx.mod.Module(softmax_net())
+    group.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    group.init_params()
+    group.install_monitor(watcher)
+    del watcher.exes[:]
+    gc.collect()
+    group.forward(mx.io.DataBatch([mx.nd.ones((4, 3))], [mx.nd.zeros(4)]))
+    assert ("fc_output", (4, 2)) in watcher.names
+    group.reshape([("data", (2, 3))], [("softmax_label", (2,))])  # a new executor is watched, too
+    group.forward(mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.zeros(2)]))
+    assert ("fc_output", (2, 2)) in watcher.names and len(watcher.exes) == 1
+    for wrong in (3, None, object()):
+        with pytest.raises(TypeError, match="install"):
+            group.install_monitor(wrong)
+
+
+def test_a_monitor_of_a_module_dies_with_it():
+    monitor = Recording(1)
+    module = mx.mod.Module(softmax_net())
+    module.bind([("data", (4, 3))], [("softmax_label", (4,))])
+    module.install_monitor(monitor)
+    monitor.module = module
+    alive = weakref.ref(monitor)
+    del monitor, module
+    gc.collect()
+    assert alive() is None
+
+
+def test_the_executors_it_is_installed_in():
+    bound = executor()
+    monitor = mx.mon.Monitor(1, pattern="fc_.*")
+    assert monitor.exes == [] and monitor.re_prog.match("fc_weight")
+    monitor.install(bound)
+    assert [exe is bound for exe in monitor.exes] == [True]
+    del bound
+    assert monitor.exes == []

@@ -29,7 +29,7 @@ def profiler(tmp_path):
     mx.profiler.set_config(filename=str(tmp_path / "trace.json"))
     mx.profiler.dumps(reset=True)
     yield mx.profiler
-    mx.profiler.set_state("stop")
+    mx.profiler.dump()
     mx.profiler.dumps(reset=True)
 
 
@@ -125,6 +125,21 @@ def test_tasks_counters_and_markers_of_one_s_own(profiler, tmp_path):
     assert [event["name"] for event in events if event["ph"] == "i"] == ["here"]
     profiler.dumps(reset=True)
     assert "work" not in profiler.dumps()
+
+
+def test_resetting_the_table_leaves_the_trace(profiler, tmp_path):
+    def traced():
+        profiler.dump()
+        return [event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
+
+    for name in ("first", "second"):
+        profiler.set_state("run")
+        with profiler.Event(name):
+            pass
+        profiler.set_state("stop")
+        assert name in profiler.dumps(reset=True) and name not in profiler.dumps()
+        assert traced() == [name]  # a finished trace is not continued
+    assert traced() == ["second"]
 
 
 def test_tables_are_sorted(profiler):

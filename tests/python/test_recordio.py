@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import struct
 
 import numpy as np
 import pytest
@@ -141,5 +142,7 @@ def test_packed_bytes_are_those_of_the_format():
     assert mx.recordio.pack((0, 4.0, 2574, 0), b"ab") == (
         b"\x00\x00\x00\x00\x00\x00\x80@\x0e\n\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00ab"
     )
+    assert struct.unpack(mx.recordio._IR_FORMAT, mx.recordio.pack((0, 4.0, 2574, 0), b"")) == (0, 4.0, 2574, 0)
+    assert mx.recordio._IR_SIZE == 24
     with pytest.raises(mx.MXNetError, match="24 bytes"):
         mx.recordio.unpack(b"short")

@@ -211,6 +211,28 @@ def test_mnist_is_read_from_the_data_folder(tmp_path, monkeypatch):
     assert sorted(os.listdir("data"))[0] == "t10k-images-idx3-ubyte"
 
 
+def test_cifar10_is_not_fetched_if_it_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fetched = []
+    monkeypatch.setattr("symbind._test_data.get_zip_data", lambda *args: fetched.append(args))
+    checks.get_cifar10()
+    assert [(folder, name) for folder, _, name in fetched] == [("data", "cifar10.zip")]
+    (tmp_path / "data" / "cifar").mkdir(parents=True)
+    for name in ("train.rec", "test.rec", "train.lst", "test.lst"):
+        (tmp_path / "data" / "cifar" / name).touch()
+    checks.get_cifar10()
+    assert len(fetched) == 1
+
+
+def test_the_path_of_im2rec(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))  # there is none
+    command = [sys.executable, checks.get_im2rec_path(), "--help"]
+    assert "--recursive" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "im2rec.py").touch()
+    assert checks.get_im2rec_path() == str(tmp_path / "tools" / "im2rec.py")
+
+
 def test_a_dummy_iterator_gives_one_batch_again():
     real = mx.io.NDArrayIter(np.arange(8.0).reshape(4, 2), np.arange(4.0), batch_size=2)
     dummy = checks.DummyIter(real)
@@ -278,7 +300,7 @@ def test_matrices_have_what_their_names_say():
     for matrix in checks.new_matrix_with_real_eigvals_nd((5, 4, 4)):
         values = np.linalg.eigvals(matrix)
         assert np.abs(values.imag).max() < 1e-9 and np.abs(values.real).max() <= 1 + 1e-9
-    assert checks.get_identity_mat(2).tolist() == [[1, 0], [0, 1]]
+    assert checks.get_identity_mat(2).asnumpy().tolist() == [[1, 0], [0, 1]]
     assert checks.get_identity_mat_batch(3).shape == (2, 3, 3)
 
 

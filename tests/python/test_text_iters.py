@@ -41,6 +41,15 @@ def test_csv_labels_types_and_shapes(path, tmp_path):
         it.next()
 
 
+def test_a_loop_over_the_parts_of_batches(path):
+    path.write_text("1,2\n3,4\n5,6\n")
+    it = mx.io.CSVIter(data_csv=str(path), data_shape="(2,)", batch_size="2")
+    seen = []
+    while it.iter_next():  # getdata() is an array, not a list of one
+        seen.append((it.getdata().asnumpy().tolist(), it.getlabel().shape, it.getpad(), list(it.getindex())))
+    assert seen == [([[1, 2], [3, 4]], (2,), 0, [0, 1]), ([[5, 6], [1, 2]], (2,), 1, [2, 0])]
+
+
 def test_libsvm_batches_are_dense(path):
     path.write_text("1 0:1 2:3.5\n-1 1:2\n0\n")
     it = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(3,), batch_size=3)

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "symbind/core/log.h"
+#include "symbind/data/ndarray_iter.h"
 #include "symbind/ops/activation.h"
 #include "symbind/ops/fully_connected.h"
 #include "symbind/ops/loss.h"
+#include "symbind/train/module.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -154,6 +156,43 @@ TEST(Monitor, EitherMayGoFirst) {
   }
   stays->forward();
   installer(*stays);  // nothing
+}
+
+// What a module and fit call may be overridden.
+class Counting : public Monitor {
+ public:
+  Counting() : Monitor(1, {.pattern = "fc_output"}) {}
+  void install(Executor& executor) override {
+    calls.push_back("install");
+    Monitor::install(executor);
+  }
+  void tic() override {
+    calls.push_back("tic");
+    Monitor::tic();
+  }
+  std::vector<Entry> toc() override {
+    auto entries = Monitor::toc();
+    for (const Entry& entry : entries) calls.push_back(entry.name);
+    return entries;
+  }
+  Names calls;
+};
+
+TEST(Monitor, MayBeOverridden) {
+  Module module(softmax_output(fully_connected(Symbol::variable("data"), {.num_hidden = 2}, "fc"), {}, "softmax"));
+  NDArrayIter data(zeros({4, 3}), zeros({4}), {.batch_size = 2});
+  Counting monitor;
+  module.fit(data, {.num_epoch = 1, .monitor = &monitor});
+  EXPECT_EQ(monitor.calls, (Names{"install", "tic", "fc_output", "tic", "fc_output"}));
+}
+
+TEST(Monitor, KnowsTheExecutorsItIsInstalledIn) {
+  const auto stays = small_executor();
+  Monitor monitor(1);
+  EXPECT_TRUE(monitor.executors().empty());
+  monitor.install(*small_executor());
+  monitor.install(*stays);
+  EXPECT_EQ(monitor.executors(), (std::vector{stays}));
 }
 
 TEST(Monitor, PrintsMXNetsLines) {

@@ -72,6 +72,8 @@ def _interpolation(interp):
 
 def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=None, out=None):
     """Adds a border. `type`: 0 constant (`values`), 1 replicate, 2 reflect, 3 wrap, 4 reflect without the edge."""
+    if isinstance(values, _numeric_types):
+        values = [values]
     values = list(values) if values else [value]
     return _given(_symbind.copy_make_border(_as_image(src), top, bot, left, right, type, values), out)
 

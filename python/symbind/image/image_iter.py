@@ -200,10 +200,9 @@ class ImageIter(io.DataIter):
         self._cache = []
         if self._at_end:
             raise StopIteration
+        pad = 0
         try:
-            while len(samples) < self.batch_size:
-                image, label = self._next_good_sample()
-                samples.append((self.postprocess_data(image).asnumpy(), label))
+            self._fill(samples)
         except StopIteration:
             self._at_end = True
             if not samples or self.last_batch_handle == "discard":
@@ -211,8 +210,26 @@ class ImageIter(io.DataIter):
             if self.last_batch_handle == "roll_over":
                 self._cache = samples
                 raise
-        pad = self.batch_size - len(samples)
+            pad = self.batch_size - len(samples)
+            self._fill_from_the_beginning(samples)
         return self._batch_of(samples, pad)
+
+    def _fill(self, samples):
+        while len(samples) < self.batch_size:
+            image, label = self._next_good_sample()
+            samples.append((self.postprocess_data(image).asnumpy(), label))
+
+    def _fill_from_the_beginning(self, samples):
+        """Pads the last batch with the first samples, several times over if there are few."""
+        while len(samples) < self.batch_size:
+            before = len(samples)
+            self.reset()
+            try:
+                self._fill(samples)
+            except StopIteration:
+                if len(samples) == before:  # nothing can be decoded any more
+                    break
+        self._at_end = True
 
     def _batch_of(self, samples, pad):
         data = _np.zeros((self.batch_size, *self.data_shape), dtype=self.dtype)

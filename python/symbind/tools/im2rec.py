@@ -14,8 +14,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from .. import recordio
-from ..image import fixed_crop, imdecode, imencode, resize_short
+from symbind import recordio  # not relative: the file is also run by its path
+from symbind.image import fixed_crop, imdecode, imencode, resize_short
 
 EVERY = 1000  # images between two lines of progress
 

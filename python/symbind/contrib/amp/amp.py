@@ -1,6 +1,7 @@
 """Networks in mixed precision."""
 
 from ..._symbind import MXNetTypeError, MXNetValueError, Symbol, _mixed_precision, _with_low_parameters
+from ...symbol import load_json as _load_json
 from .lists import symbol_bf16 as _bf16
 from .lists import symbol_fp16 as _fp16
 
@@ -106,7 +107,7 @@ def convert_symbol(
     excluded_sym_names : list of str
         Names of nodes that compute in float32.
     data_names : list of str
-        The variables that are no parameters.
+        The variables that are no parameters; the others are declared as float32.
     cast_optional_params : bool
         Parameters that only operators of the target type read are of that type themselves.
     """
@@ -125,7 +126,20 @@ def convert_symbol(
     )
     if cast_optional_params:
         converted = _with_low_parameters(converted, target, list(data_names or []))
+    if data_names:
+        converted = _declared_as_float32(converted, set(data_names))
     return converted
+
+
+def _declared_as_float32(sym, data_names):
+    """A copy in which parameters without a type are of float32, so that types follow from those of the data."""
+    sym = _load_json(sym.tojson(remove_amp_cast=False))
+    variables = sym.get_internals()
+    attributes = sym.attr_dict()
+    for name in sym.list_inputs():
+        if name not in data_names and "__dtype__" not in attributes.get(name, {}):
+            variables[name]._set_attr(__dtype__="0")
+    return sym
 
 
 def convert_model(

@@ -27,12 +27,34 @@ __all__ = [
 
 _ROOT = _os.path.join(_data_dir(), "embeddings")
 
+# Those of fastText's files, and of those that share one space of vectors.
+_LANGUAGES = """
+    aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi bjn bm bn bo bpy
+    br bs bug bxr ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy da de diq dsb dv dz ee el eml
+    en eo es et eu ext fa ff fi fiu_vro fj fo fr frp frr fur fy ga gag gan gd gl glk gn gom got gu gv ha hak haw he
+    hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu ja jam jbo jv ka kaa kab kbd kg ki kj kk kl km kn
+    ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li lij lmo ln lo lrc lt ltg lv mai map_bms mdf mg mh mhr
+    mi min mk ml mn mo mr mrj ms mt mus mwl my myv mzn na nah nap nds nds_nl ne new ng nl nn no nov nrm nso nv ny oc
+    olo om or os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa_rup roa_tara ru rue rw
+    sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti
+    tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za
+    zea zh zh_classical zh_min_nan zh_yue zu
+"""
+_ALIGNED_LANGUAGES = """
+    ar bg ca cs da de el en es et fi fr he hr hu id it mk nl no pl pt ro ru sk sl sv tr uk vi
+"""
+
 
 class _TokenEmbedding(_vocab.Vocabulary):
     """A vocabulary with a vector for each token."""
 
     # The files there are by their names; a subclass lists its own.
     pretrained_file_names = ()
+
+    @classmethod
+    def _file_names(cls):
+        """The names of the files; a class written for MXNet has a dict of them with their check sums."""
+        return list(cls.pretrained_file_names or getattr(cls, "pretrained_file_name_sha1", ()))
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -49,9 +71,9 @@ class _TokenEmbedding(_vocab.Vocabulary):
         """A matrix with the vector of each token, in the order of their numbers."""
         return self._idx_to_vec
 
-    def _load(self, path, elem_delim, init_unknown_vec, encoding="utf8"):
+    def _load_embedding(self, pretrained_file_path, elem_delim, init_unknown_vec, encoding="utf8"):
         """Reads a file. The first vector of a token counts; a line of one number is taken for a header."""
-        path = _os.path.expanduser(path)
+        path = _os.path.expanduser(pretrained_file_path)
         if not _os.path.isfile(path):
             raise MXNetValueError(f"there is no file of word vectors at {path}")
         _logging.getLogger().info("Loading word vectors from %s", path)
@@ -138,11 +160,7 @@ def create(embedding_name, **kwargs):
 
 def get_pretrained_file_names(embedding_name=None):
     """The names of files of one kind; or a dict of those of every kind."""
-    kinds = {
-        name: list(cls.pretrained_file_names)
-        for name, cls in _registry.get_registry(_TokenEmbedding).items()
-        if cls.pretrained_file_names
-    }
+    kinds = {name: cls._file_names() for name, cls in _registry.get_registry(_TokenEmbedding).items()}
     if embedding_name is None:
         return kinds
     if embedding_name not in kinds:
@@ -162,7 +180,7 @@ class _Downloaded(_TokenEmbedding):
         path = _os.path.join(_os.path.expanduser(embedding_root), kind, pretrained_file_name)
         if not _os.path.isfile(path):
             raise OSError(f"{pretrained_file_name} is not fetched by itself: put the file at {path}")
-        self._load(path, " ", init_unknown_vec)
+        self._load_embedding(path, " ", init_unknown_vec)
         self._restrict_to(vocabulary)
 
 
@@ -198,6 +216,14 @@ class GloVe(_Downloaded):
 class FastText(_Downloaded):
     """Vectors of fastText, from a file in embedding_root/fasttext."""
 
+    pretrained_file_names = (
+        "crawl-300d-2M.vec",
+        "wiki-news-300d-1M.vec",
+        "wiki-news-300d-1M-subword.vec",
+        *(f"wiki.{language}.vec" for language in _LANGUAGES.split()),
+        *(f"wiki.multi.{language}.vec" for language in _ALIGNED_LANGUAGES.split()),
+    )
+
     def __init__(
         self,
         pretrained_file_name="wiki.simple.vec",
@@ -222,7 +248,7 @@ class CustomEmbedding(_TokenEmbedding):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self._load(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        self._load_embedding(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
         self._restrict_to(vocabulary)
 
 
