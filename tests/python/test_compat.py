@@ -53,6 +53,15 @@ EXPRESSIONS = {
         ("np.arange(6).reshape(2, 3)[[slice(0, 1), slice(1, 3)]].tolist(), np.arange(2)[[None, 1]].tolist()", "([[1, 2]], [1])"),
         ("[np.float32(0.5), np.int64(3)], (np.float64(0.25),)", "([0.5, 3], (0.25,))"),
         ("np.arange(6)[[0, 5]].tolist(), np.arange(6)[[True] + [False] * 5].tolist()", "([0, 5], [0])"),
+        ("float(np.array([[2.5]])), int(np.array([3.0])), '%d' % np.array([4]), np.math.sqrt(np.array([9.0]))", "(2.5, 3, '4', 3.0)"),
+        ("np.array([1, 2], copy=False).tolist(), np.array([[1], [2, 3]], copy=False).shape", "([1, 2], (2,))"),
+        ("(lambda a: np.array(a, copy=False) is a)(np.ones(2)), np.array((1, 2), 'f', copy=False).dtype.kind", "(True, 'f')"),
+        ("int(np.arange(4).ptp()), np.arange(4).reshape(2, 2).ptp(axis=0).tolist()", "(3, [2, 2])"),
+        ("(lambda a: (a.itemset(1, 5), a.itemset((0, 0), 6), a.itemset(1, 1, 7), a.tolist())[3])(np.zeros((2, 2), int))", "[[6, 5], [0, 7]]"),
+        ("np.array([1], '<i2').newbyteorder().tolist(), np.reshape(np.arange(4), newshape=(2, 2)).shape", "([256], (2, 2))"),
+        ("np.cast['int32'](3.7).item(), np.cast[np.float32]([1]).dtype.kind, np.nbytes[np.float64]", "(3, 'f', 8)"),
+        ("np.float32 in np.sctypes['float'], np.obj2sctype('f4') is np.float32, np.safe_eval('[1]')", "(True, True, [1])"),
+        ("np.issubsctype(np.int32, np.integer), np.issubsctype(np.float32, np.integer), np.byte_bounds(np.zeros(2))[0] > 0", "(True, False, True)"),
     ],
     "Python's modules": [
         ("time.clock() >= 0, fractions.gcd(12, 18), cgi.escape('<'), pipes.quote('a b')", "(True, 6, '&lt;', \"'a b'\")"),
@@ -148,10 +157,12 @@ def fails(call):
         return type(error).__name__
 print(fails(lambda: np.nonsense), fails(lambda: np.array([[1], [2, 3]], dtype='f')), fails(lambda: np.arange(3)[[9]]),
       fails(lambda: np.arange(3)[[slice(0, 1), slice(0, 1)]]), fails(lambda: np.fromstring(b'abc', np.int16)),
-      fails(lambda: np.vstack(3)), fails(lambda: np.fromstring(b'ab', np.int16, 2)))
+      fails(lambda: np.vstack(3)), fails(lambda: np.fromstring(b'ab', np.int16, 2)), fails(lambda: float(np.ones(2))),
+      fails(lambda: int(np.array([]))), fails(lambda: float(np.array(['a']))), fails(lambda: np.array([[1]], 'f', order='z')))
 """
     done = run(tmp_path, program)
     wrong = "AttributeError ValueError IndexError IndexError ValueError TypeError ValueError"
+    wrong += " TypeError TypeError ValueError ValueError"
     assert done.stdout.split() == wrong.split(), done.stderr
 
 

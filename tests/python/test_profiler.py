@@ -29,6 +29,7 @@ def profiler(tmp_path):
     mx.profiler.set_config(filename=str(tmp_path / "trace.json"))
     mx.profiler.dumps(reset=True)
     yield mx.profiler
+    mx.profiler.set_config(filename=str(tmp_path / "trace.json"))
     mx.profiler.dump()
     mx.profiler.dumps(reset=True)
 

@@ -65,6 +65,23 @@ def _asfarray(np):
     return asfarray
 
 
+class _PerType(dict):
+    """np.cast[t] and np.nbytes[t]: a value for each type."""
+
+    def __init__(self, np, make):
+        super().__init__()
+        self._np, self._make = np, make
+
+    def __missing__(self, dtype):
+        return self._make(self._np.dtype(dtype))
+
+
+def _scalar_types(np):
+    """np.sctypes: the types of numbers by their kind."""
+    kinds = {"int": "bhilq", "uint": "BHILQ", "float": "efdg", "complex": "FDG", "others": "?OSUV"}
+    return {kind: list(dict.fromkeys(np.dtype(code).type for code in codes)) for kind, codes in kinds.items()}
+
+
 def _functions(np):
     """Functions, made when they are first used."""
     import math
@@ -75,19 +92,26 @@ def _functions(np):
         "alltrue": lambda: np.all,
         "asfarray": lambda: _asfarray(np),
         "asscalar": lambda: lambda a: np.asarray(a).item(),
+        "byte_bounds": lambda: np.lib.array_utils.byte_bounds,
+        "cast": lambda: _PerType(np, lambda dtype: lambda values: np.asarray(values).astype(dtype)),
         "cumproduct": lambda: np.cumprod,
+        "disp": lambda: print,
         "find_common_type": lambda: lambda array, scalar: np.result_type(*array, *scalar),
         "in1d": lambda: lambda ar1, ar2, *args, **kwargs: np.isin(np.ravel(ar1), ar2, *args, **kwargs),
         "issubclass_": lambda: lambda a, b: isinstance(a, type) and issubclass(a, b),
-        "issubsctype": lambda: lambda a, b: issubclass(np.dtype(a).type, np.dtype(b).type),
+        "issubsctype": lambda: np.issubdtype,
         "loads": lambda: __import__("pickle").loads,
         "mat": lambda: np.asmatrix,
         "math": lambda: math,
         "msort": lambda: _functools.partial(np.sort, axis=0),
+        "nbytes": lambda: _PerType(np, lambda dtype: dtype.itemsize),
+        "obj2sctype": lambda: lambda rep, default=None: np.dtype(rep).type,
         "product": lambda: np.prod,
         "rank": lambda: np.ndim,
         "round_": lambda: np.round,
         "row_stack": lambda: np.vstack,
+        "safe_eval": lambda: __import__("ast").literal_eval,
+        "sctypes": lambda: _scalar_types(np),
         "sometrue": lambda: np.any,
         "trapz": lambda: trapezoid,
         "typeDict": lambda: np.sctypeDict,
@@ -107,14 +131,15 @@ def _wrapped(module, name, fallback):
 
     @_functools.wraps(function)
     def call(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            other = fallback(error, args, kwargs)
-            if other is None:
-                raise
-        note(f"this use of {module.__name__}.{name}")
-        return function(*other[0], **other[1])
+        while True:
+            try:
+                return function(*args, **kwargs)
+            except (TypeError, ValueError) as error:
+                other = fallback(error, args, kwargs)
+                if other is None:
+                    raise
+            note(f"this use of {module.__name__}.{name}")
+            args, kwargs = other
 
     setattr(module, name, call)
 
@@ -123,6 +148,21 @@ def _ragged(error, args, kwargs):
     """Lists of different lengths were arrays of objects before 1.24."""
     if "inhomogeneous" in str(error) and len(args) < 2 and kwargs.get("dtype") is None:
         return args, {**kwargs, "dtype": object}
+    return None
+
+
+def _ragged_or_copied(error, args, kwargs):
+    """copy=False meant "only where it is needed" before 2.0."""
+    if "avoid copy" in str(error) and kwargs.get("copy") is False:
+        return args, {**kwargs, "copy": None}
+    return _ragged(error, args, kwargs)
+
+
+def _newshape(error, args, kwargs):
+    """newshape was the older name of shape, before 2.4."""
+    if isinstance(error, TypeError) and "newshape" in kwargs:
+        kwargs = dict(kwargs)
+        return args, {"shape": kwargs.pop("newshape"), **kwargs}
     return None
 
 
@@ -177,17 +217,43 @@ def _tostring(self, order="C"):
     return self.tobytes(order)
 
 
+def _methods(np):
+    """Methods of arrays: tostring until 2.3, the others until 2.0."""
+
+    def ptp(self, axis=None, out=None, keepdims=False):
+        note("ndarray.ptp")
+        return np.ptp(self, axis=axis, out=out, keepdims=keepdims)
+
+    def itemset(self, *args):
+        note("ndarray.itemset")
+        *index, value = args
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            self.flat[index[0]] = value
+        else:
+            self[index[0] if len(index) == 1 else tuple(index)] = value
+
+    def newbyteorder(self, new_order="S"):
+        note("ndarray.newbyteorder")
+        return self.view(self.dtype.newbyteorder(new_order))
+
+    return {"tostring": _tostring, "ptp": ptp, "itemset": itemset, "newbyteorder": newbyteorder}
+
+
 def _numpy(np):
     restore(np, {**{name: _constant(value) for name, value in _aliases(np).items()}, **_functions(np)})
-    for name in ("array", "asanyarray", "asarray"):
+    _wrapped(np, "array", _ragged_or_copied)
+    for name in ("asanyarray", "asarray"):
         _wrapped(np, name, _ragged)
     for name in ("vstack", "hstack", "dstack", "stack", "column_stack"):
         _wrapped(np, name, _from_iterable)
     _wrapped(np, "linspace", _whole_number)
     _wrapped(np, "histogram", _normed)
+    _wrapped(np, "reshape", _newshape)
     _fromstring(np)
-    if not hasattr(np.ndarray, "tostring"):  # in 2.3
-        _symbind._add_method(np.ndarray, "tostring", _tostring)
+    for name, method in _methods(np).items():
+        if not hasattr(np.ndarray, name):
+            _symbind._add_method(np.ndarray, name, method)
+    _symbind._allow_numbers_of_arrays(np.ndarray, lambda: note("float() or int() of an array with axes"))
     _symbind._allow_lists_of_slices(np.ndarray, lambda: note("an index that is a list of slices"))
     if int(np.__version__.split(".")[0]) >= 2:
         np.set_printoptions(legacy="1.25")  # [0.5], which readers of logs expect, and not [np.float32(0.5)]
