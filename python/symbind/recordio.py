@@ -158,7 +158,13 @@ class MXIndexedRecordIO(MXRecordIO):
     def read_idx(self, idx):
         """The record with this key."""
         self.seek(idx)
-        return self.read()
+        record = self.read()
+        if record is None:
+            raise _symbind.MXNetValueError(
+                f"[{self.uri}] ends before offset {self.idx[idx]}, where {self.idx_path} says that "
+                f"record {idx} is: the index is of another file, or this one was cut off"
+            )
+        return record
 
     def write_idx(self, idx, buf):
         """Writes one record, and its key into the index."""

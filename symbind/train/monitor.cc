@@ -87,7 +87,7 @@ struct Settings {
 // The entries of one executor, owned by the callback installed in it. Its entries are written by the thread that runs
 // it, and read between batches: the order of entries does not depend on that of the executors.
 struct Monitor::Installed {
-  std::shared_ptr<const Settings> settings;
+  std::weak_ptr<const Settings> settings;  // the monitor's: an executor does not keep the statistic of a destroyed one
   std::weak_ptr<Executor> executor = {};
   std::vector<std::pair<std::string, NDArray>> parameters = {};
   std::atomic<bool> listening = false;
@@ -95,9 +95,10 @@ struct Monitor::Installed {
   std::vector<std::pair<std::string, std::string>> seen = {};
 
   void see(const std::string& name, const NDArray& array) {
-    if (!settings->matches(name)) return;
-    const std::lock_guard lock(settings->mutex);
-    seen.emplace_back(name, text_of(settings->stat_func(array)));
+    const auto living = settings.lock();
+    if (!living || !living->matches(name)) return;
+    const std::lock_guard lock(living->mutex);
+    seen.emplace_back(name, text_of(living->stat_func(array)));
   }
 };
 

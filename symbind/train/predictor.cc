@@ -9,6 +9,8 @@
 #include <list>
 #include <mutex>
 
+#include <unistd.h>
+
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/files/checkpoint.h"
@@ -70,18 +72,49 @@ struct Predictor::Impl {
     std::list<Bound> bound;  // the one used last comes first
     bool taken = false;
   };
+  // The lanes of one process.
+  struct Pool {
+    const pid_t process = getpid();
+    int cores = available_threads();
+    std::mutex mutex = {};
+    std::condition_variable free_lane = {};
+    std::list<Lane> lanes = {};
+    int running = 0;
+    std::atomic<size_t> executors = 0;
+  };
+  // A forked child has a pool of its own. That of its parent is leaked there: the threads that hold its lanes, and
+  // perhaps its mutex, are not in the child.
+  class PoolOfThisProcess {
+   public:
+    PoolOfThisProcess() = default;
+    ~PoolOfThisProcess() {
+      if (Pool* const last = current_; last->process == getpid()) delete last;
+    }
+    PoolOfThisProcess(const PoolOfThisProcess&) = delete;
+    PoolOfThisProcess& operator=(const PoolOfThisProcess&) = delete;
+    Pool& get() {
+      Pool* current = current_;
+      if (current->process == getpid()) return *current;
+      auto fresh = std::make_unique<Pool>();
+      return current_.compare_exchange_strong(current, fresh.get()) ? *fresh.release() : *current;
+    }
+
+   private:
+    std::atomic<Pool*> current_ = std::make_unique<Pool>().release();
+  };
   // Holds a lane for the duration of a call.
   class Turn {
    public:
-    Turn(Impl& all, const std::vector<Shape>& shapes) : all_(all), lane_(all.take(shapes, threads_)) {}
-    ~Turn() { all_.put_back(lane_); }
+    Turn(Impl& all, const std::vector<Shape>& shapes) : pool_(all.pool()), lane_(all.take(pool_, shapes, threads_)) {}
+    ~Turn() { put_back(pool_, lane_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
+    Pool& pool() const { return pool_; }
     Lane& lane() const { return lane_; }
     int threads() const { return threads_; }
 
    private:
-    Impl& all_;
+    Pool& pool_;
     int threads_ = 1;
     Lane& lane_;
   };
@@ -90,13 +123,8 @@ struct Predictor::Impl {
   PredictorOptions options;
   NamedArrays args, aux;
   std::vector<std::string> arguments, inputs, outputs;  // `inputs`: those that must be given
-  int cores = 1;
-
-  std::mutex mutex;
-  std::condition_variable free_lane;
-  std::list<Lane> lanes;
-  int running = 0;
-  std::atomic<size_t> executors = 0;
+  PoolOfThisProcess pools;
+  Pool& pool() { return pools.get(); }
 
   Impl(const Symbol& net, const NamedArrays& arg_params, const NamedArrays& aux_params, const PredictorOptions& wanted)
       : symbol(net), options(wanted), arguments(net.list_arguments()), outputs(net.list_outputs()) {
@@ -105,8 +133,7 @@ struct Predictor::Impl {
             "[Predictor] max_concurrent and threads must be at least 0 (0: automatic): ", options.max_concurrent, ", ",
             options.threads);
     Device::get(options.context);  // fails here when there is no such device
-    cores = options.context.is_gpu() ? 1 : available_threads();
-    if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : cores;
+    if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : pool().cores;
     args = chosen(arg_params, arguments, options.context);
     const std::vector<std::string> states = symbol.list_auxiliary_states();
     aux = chosen(aux_params, states, options.context);
@@ -119,37 +146,38 @@ struct Predictor::Impl {
   }
 
   // A free lane that has an executor for the shapes, else any free one, else a new one if more are allowed.
-  Lane& take(const std::vector<Shape>& shapes, int& threads) {
-    std::unique_lock lock(mutex);
+  Lane& take(Pool& pool, const std::vector<Shape>& shapes, int& threads) const {
+    std::unique_lock lock(pool.mutex);
     Lane* found = nullptr;
-    free_lane.wait(lock, [&] {
-      for (Lane& lane : lanes) {
+    pool.free_lane.wait(lock, [&] {
+      for (Lane& lane : pool.lanes) {
         if (lane.taken) continue;
         const bool knows = std::any_of(lane.bound.begin(), lane.bound.end(),
                                        [&](const Bound& bound) { return bound.key.shapes == shapes; });
         if (knows || !found) found = &lane;
         if (knows) return true;
       }
-      if (!found && static_cast<int>(lanes.size()) < options.max_concurrent) found = &lanes.emplace_back();
+      if (!found && static_cast<int>(pool.lanes.size()) < options.max_concurrent) found = &pool.lanes.emplace_back();
       return found != nullptr;
     });
     found->taken = true;
-    ++running;
-    threads = options.threads > 0 ? options.threads : std::max(1, cores / running);
+    ++pool.running;
+    const int cores = options.context.is_gpu() ? 1 : pool.cores;
+    threads = options.threads > 0 ? options.threads : std::max(1, cores / pool.running);
     return *found;
   }
 
-  void put_back(Lane& lane) {
+  static void put_back(Pool& pool, Lane& lane) {
     {
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(pool.mutex);
       lane.taken = false;
-      --running;
+      --pool.running;
     }
-    free_lane.notify_one();
+    pool.free_lane.notify_one();
   }
 
   // One core until timing shows that the call is slow, and more only as long as they help.
-  Bound& bound_for(Lane& lane, const std::vector<Shape>& shapes, int share) {
+  Bound& bound_for(Pool& pool, Lane& lane, const std::vector<Shape>& shapes, int share) const {
     const auto find = [&](int threads) {
       return std::find_if(lane.bound.begin(), lane.bound.end(), [&](const Bound& bound) {
         return bound.key.threads == threads && bound.key.shapes == shapes;
@@ -168,10 +196,10 @@ struct Predictor::Impl {
     if (found == lane.bound.end()) {
       Bound made = bind_shapes(lane, {shapes, threads});
       lane.bound.push_front(std::move(made));
-      ++executors;
+      ++pool.executors;
       if (lane.bound.size() > options.max_shapes) {
         lane.bound.pop_back();
-        --executors;
+        --pool.executors;
       }
     } else if (found != lane.bound.begin()) {
       lane.bound.splice(lane.bound.begin(), lane.bound, found);
@@ -212,7 +240,7 @@ struct Predictor::Impl {
     shapes.reserve(given.size());
     for (const NDArray* array : given) shapes.push_back(array->shape());
     const Turn turn(*this, shapes);
-    Bound& bound = bound_for(turn.lane(), shapes, turn.threads());
+    Bound& bound = bound_for(turn.pool(), turn.lane(), shapes, turn.threads());
     const ThreadScope share({.threads = bound.key.threads});
     const auto begin = Clock::now();
     for (size_t i = 0; i < given.size(); ++i) given[i]->copyto(bound.inputs[i]);
@@ -263,6 +291,6 @@ const std::vector<std::string>& Predictor::input_names() const { return impl_->i
 const std::vector<std::string>& Predictor::output_names() const { return impl_->outputs; }
 const PredictorOptions& Predictor::options() const { return impl_->options; }
 
-size_t Predictor::executors() const { return impl_->executors; }
+size_t Predictor::executors() const { return impl_->pool().executors; }
 
 }  // namespace symbind

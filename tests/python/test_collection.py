@@ -250,6 +250,18 @@ def optimizer_of_fit():
     return optimizer
 
 
+def statistic_of_a_monitor_that_is_gone():
+    e = executor()
+    mx.mon.Monitor(1, stat_func=lambda array, e=e: array).install(e)
+    return e
+
+
+def statistic_of_a_modules_monitor_that_is_gone():
+    module = bound_module()
+    module.install_monitor(mx.mon.Monitor(1, stat_func=lambda array, module=module: array))
+    return module
+
+
 def monitor_callback_in_a_module():
     module = bound_module()
     module._exec_group.execs[0].set_monitor_callback(lambda name, array, module=module: None)
@@ -313,6 +325,8 @@ CYCLES = [
     optimizer_in_the_store_of_a_module,
     schedule_that_knows_its_module,
     optimizer_of_fit,
+    statistic_of_a_monitor_that_is_gone,
+    statistic_of_a_modules_monitor_that_is_gone,
     monitor_callback_in_a_module,
     checkpoint_callback_of_a_module,
     predictions_of_a_module,

@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import re
+import signal
 import threading
 
 import numpy as np
@@ -116,3 +117,37 @@ def test_an_executor_that_is_running_refuses_other_threads(model):
         thread.join()
     executor.set_monitor_callback(None)
     executor.forward()
+
+
+class WaitsInForward(mx.operator.CustomOp):
+    entered, may_leave = threading.Event(), threading.Event()
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.entered.set()
+        self.may_leave.wait()
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+
+@mx.operator.register("waits_in_forward")
+class WaitsInForwardProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return WaitsInForward()
+
+
+def test_a_forked_child_predicts_while_a_thread_of_its_parent_does():
+    net = mx.sym.Custom(mx.sym.Variable("data"), op_type="waits_in_forward")
+    predict = mx.Predictor(net, {}, {}, max_concurrent=1)
+    thread = threading.Thread(target=predict, args=(np.ones((2, 3), np.float32),))
+    thread.start()
+    WaitsInForward.entered.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        WaitsInForward.may_leave.set()
+        right = (predict(np.ones((2, 3), np.float32)).asnumpy() == 2).all()
+        os._exit(0 if right else 1)
+    _, status = os.waitpid(child, 0)
+    WaitsInForward.may_leave.set()
+    thread.join()
+    assert status == 0
+    assert (predict(np.ones((2, 3), np.float32)).asnumpy() == 2).all()

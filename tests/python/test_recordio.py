@@ -78,6 +78,13 @@ def indexed(tmp_path):
     return paths
 
 
+def test_an_index_of_another_file_is_an_error(indexed):
+    with open(indexed[0], "a") as index:
+        index.write("7\t4800\n")
+    with pytest.raises(mx.MXNetError, match="4800.*record 7.*another file"):
+        mx.recordio.MXIndexedRecordIO(*indexed, "r").read_idx(7)
+
+
 def test_records_are_found_by_their_keys(indexed):
     reader = mx.recordio.MXIndexedRecordIO(*indexed, "r")
     assert reader.keys == [5, 3, 9]
