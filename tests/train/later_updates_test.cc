@@ -211,7 +211,7 @@ TEST(LaterUpdates, HostArraysAreCountedImmediately) {
       [&] {
         metric::Accuracy(1, {"accuracy", {"other"}}).update_dict_later({{"l", label}}, {{"softmax_output", pred}});
       },
-      "there is no output 'other'"));
+      "unknown output 'other'"));
 }
 
 }  // namespace
