@@ -165,7 +165,7 @@ InitializerPtr make_rule(const std::string& kind, const nb::dict& arguments, nb:
                               .forget_bias = argument<double>(arguments, "forget_bias")});
   if (kind == "load") return load_from(arguments, keeper);
   if (kind == "mixed") return mixed_from(arguments, keeper);
-  fail("[initializer ", kind, "] there is no such initializer");
+  fail("unknown initializer '", kind, "'");
 }
 
 PyInitializer& python_part(Initializer& self) {

@@ -174,7 +174,7 @@ def create(initializer, *args, **kwargs):
     klass = _registry.get(initializer.lower())
     if klass is None:
         known = ", ".join(sorted(_registry))
-        raise _symbind.MXNetValueError(f"there is no initializer {initializer}; there are {known}")
+        raise _symbind.MXNetValueError(f"unknown initializer '{initializer}'; there are {known}")
     return klass(*args, **kwargs)
 
 

@@ -128,7 +128,7 @@ def create(metric, *args, **kwargs):
     if not isinstance(metric, str):
         raise MXNetTypeError(f"a metric is given by its name, a function, a metric or a list of these, not {metric!r}")
     if metric.lower() not in _registry:
-        raise MXNetValueError(f"there is no metric {metric!r}; there are: {', '.join(sorted(_registry))}")
+        raise MXNetValueError(f"unknown metric {metric!r}; there are {', '.join(sorted(_registry))}")
     return _registry[metric.lower()](*args, **kwargs)
 
 

@@ -25,7 +25,7 @@ def get_gpu_memory(gpu_dev_id):
     import ctypes
 
     if not 0 <= gpu_dev_id < num_gpus():
-        raise MXNetError(f"there is no gpu({gpu_dev_id}): the number of GPUs is {num_gpus()}")
+        raise MXNetError(f"gpu({gpu_dev_id}) is not available: the number of GPUs is {num_gpus()}")
     # The library that Symbind itself runs on is loaded already; its name carries a version.
     runtime = _loaded_library("libcudart")
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
@@ -160,7 +160,7 @@ def get_cuda_compute_capability(ctx):
     if ctx.device_type != "gpu":
         raise MXNetValueError(f"expected a GPU's context, not {ctx}")
     if not 0 <= ctx.device_id < num_gpus():
-        raise MXNetError(f"there is no {ctx}: the number of GPUs is {num_gpus()}")
+        raise MXNetError(f"{ctx} is not available: the number of GPUs is {num_gpus()}")
     driver = ctypes.CDLL("libcuda.so.1")
     major, minor, device = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     failed = driver.cuDeviceGet(ctypes.byref(device), ctx.device_id)

@@ -297,7 +297,7 @@ const NDArray& NamedArrays::at(const std::string& name) const {
   if (found != end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [each, array] : *this) known.push_back(each);
-  fail("there is no array '", name, "'", suggestion(name, known));
+  fail("unknown array '", name, "'", suggestion(name, known));
 }
 
 NDArray& NamedArrays::at(const std::string& name) {

@@ -256,7 +256,7 @@ void OpRegistry::add(OpDef op, std::type_index params_type) {
   Names names = op.aliases;
   names.push_back(op.name);
   for (const std::string& name : names)
-    require(!impl_->by_name.contains(name), "there is an operator '", name, "' already");
+    require(!impl_->by_name.contains(name), "an operator '", name, "' exists already: choose another name");
   require(!impl_->by_type.contains(params_type), "the parameters of '", op.name,
           "' belong to another operator already");
   const OpDef& added = impl_->ops.emplace_back(std::move(op));

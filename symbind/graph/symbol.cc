@@ -139,7 +139,7 @@ Symbol Symbol::operator[](const std::string& wanted) const {
     require(found == nullptr, "there are several outputs named '", wanted, "'");
     found = &output;
   }
-  if (!found) fail("there is no output '", wanted, "'; there are ", comma_separated(list_outputs()));
+  if (!found) fail("unknown output '", wanted, "'; there are ", comma_separated(list_outputs()));
   return Symbol({*found});
 }
 

@@ -1,9 +1,8 @@
 #include "symbind/ops/custom.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
+#include "symbind/core/named_factories.h"
 #include "symbind/graph/define.h"
 
 namespace symbind {
@@ -57,31 +56,15 @@ std::vector<int> CustomOpProp::declare_backward_dependency(const std::vector<int
 
 namespace {
 
-struct Factories {
-  std::mutex mutex;
-  std::map<std::string, CustomOpFactory> by_name;
-};
-Factories& factories() {
+NamedFactories<CustomOpFactory>& factories() {
   // Never destroyed: a factory may refer to objects that are destroyed before the process ends.
-  static auto* all = new Factories;  // NOLINT
+  static auto* all = new NamedFactories<CustomOpFactory>("custom operator");  // NOLINT
   return *all;
 }
 
 std::shared_ptr<const CustomOpSpec> make_spec(const std::string& op_type, const Attributes& arguments) {
-  CustomOpFactory factory;
-  {
-    Factories& all = factories();
-    const std::lock_guard lock(all.mutex);
-    const auto found = all.by_name.find(op_type);
-    if (found != all.by_name.end()) factory = found->second;
-  }
-  if (!factory) {
-    const Names known = custom_op_names();
-    fail("there is no custom operator '", op_type, "'; ",
-         known.empty() ? "none is registered" : "registered are " + comma_separated(known));
-  }
   auto spec = std::make_shared<CustomOpSpec>();
-  spec->prop = factory(arguments);
+  spec->prop = factories().find(op_type)(arguments);
   require(spec->prop != nullptr, "the factory of the custom operator '", op_type, "' returned null");
   spec->arguments = spec->prop->list_arguments();
   spec->outputs = spec->prop->list_outputs();
@@ -94,18 +77,10 @@ std::shared_ptr<const CustomOpSpec> make_spec(const std::string& op_type, const 
 
 void register_custom_op(const std::string& name, CustomOpFactory factory) {
   require(!name.empty() && factory, "a custom operator needs a name and a factory");
-  Factories& all = factories();
-  const std::lock_guard lock(all.mutex);
-  all.by_name.insert_or_assign(name, std::move(factory));
+  factories().add(name, std::move(factory));
 }
 
-Names custom_op_names() {
-  Factories& all = factories();
-  const std::lock_guard lock(all.mutex);
-  Names names;
-  for (const auto& [name, factory] : all.by_name) names.push_back(name);
-  return names;
-}
+Names custom_op_names() { return factories().names(); }
 
 // ---- Custom ---------------------------------------------------------------------------------------------------------
 

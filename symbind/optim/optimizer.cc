@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
 #include "symbind/core/error_kinds.h"
 #include "symbind/core/log.h"
+#include "symbind/core/named_factories.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/param.h"
 #include "symbind/optim/arguments.h"
@@ -16,21 +16,13 @@ namespace {
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// User-defined optimizers may be registered from any thread.
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, OptimizerFactory> factories;
-
-  Registry() {
+NamedFactories<OptimizerFactory>& factories() {
+  static NamedFactories<OptimizerFactory> all("optimizer", [](auto& built_in) {
     for (const std::string& rule : list_update_rules())
-      factories[rule] = [rule](const OptimizerParams& params) {
+      built_in.add(rule, [rule](const OptimizerParams& params) {
         return std::make_shared<RuleOptimizer>(make_update_rule(rule), params);
-      };
-  }
-};
-
-Registry& registry() {
-  static Registry all;
+      });
+  });
   return all;
 }
 
@@ -39,29 +31,17 @@ Registry& registry() {
 // ---- creation -------------------------------------------------------------------------------------------------------
 
 OptimizerPtr Optimizer::create(const std::string& name, const OptimizerParams& params) {
-  OptimizerFactory factory;
-  {
-    const std::lock_guard lock(registry().mutex);
-    const auto found = registry().factories.find(lower_case(name));
-    if (found != registry().factories.end()) factory = found->second;
-  }
-  require(factory != nullptr, "there is no optimizer ", name, "; there are ", comma_separated(list_optimizers()));
-  return factory(params);
+  return factories().find(lower_case(name))(params);
 }
 
 void register_optimizer(const std::string& name, OptimizerFactory factory) {
   require(factory != nullptr, "the optimizer ", name, " needs a function that makes it");
-  const std::lock_guard lock(registry().mutex);
-  const auto [slot, is_new] = registry().factories.insert_or_assign(lower_case(name), std::move(factory));
-  if (!is_new) log_warning("the optimizer ", slot->first, " is registered again and replaces the previous one");
+  const std::string lower = lower_case(name);
+  if (!factories().add(lower, std::move(factory)))
+    log_warning("the optimizer ", lower, " is registered again and replaces the previous one");
 }
 
-std::vector<std::string> list_optimizers() {
-  const std::lock_guard lock(registry().mutex);
-  std::vector<std::string> names;
-  for (const auto& [name, factory] : registry().factories) names.push_back(name);
-  return names;
-}
+std::vector<std::string> list_optimizers() { return factories().names(); }
 
 Optimizer::Optimizer(const OptimizerParams& params) {
   optim::Common given;

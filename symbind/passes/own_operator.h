@@ -22,7 +22,7 @@ struct KernelArray {
 
   template <class T>
   T* as() const {
-    require(dtype_of<T>() == dtype, "an array of ", dtype, " is not one of ", dtype_of<T>());
+    require(dtype_of<T>() == dtype, "a kernel reads ", dtype_of<T>(), " from an array of ", dtype);
     return static_cast<T*>(data);
   }
 };

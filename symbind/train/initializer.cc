@@ -2,13 +2,13 @@
 
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "symbind/core/named_factories.h"
 #include "symbind/train/initializer_fill.h"
 
 namespace symbind {
@@ -29,31 +29,6 @@ Json parse_shallow(std::string_view text) {
 }
 
 // ---- By name ---------------------------------------------------------------------------------------------
-
-class Registry {
- public:
-  static Registry& get() {
-    static Registry registry;
-    return registry;
-  }
-  void add(const std::string& name, InitializerFactory factory) {
-    const std::lock_guard lock(mutex_);
-    factories_[name] = std::move(factory);
-  }
-  InitializerFactory find(const std::string& name) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = factories_.find(name);
-    if (found != factories_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [known_name, factory] : factories_) known.push_back(known_name);
-    fail("[initializer ", name, "] there is no such initializer; there are: ", comma_separated(known));
-  }
-
- private:
-  Registry();
-  mutable std::mutex mutex_;
-  std::map<std::string, InitializerFactory> factories_;
-};
 
 // The arguments of one initializer as JSON; arguments that remain after all known ones are taken are an error.
 class Arguments {
@@ -112,7 +87,7 @@ class Arguments {
     return {std::move(numbers), std::move(shape)};
   }
   void expect_no_more() const {
-    if (!values_.empty()) fail("[initializer ", initializer_, "] there is no such argument: ", values_.begin().key());
+    if (!values_.empty()) fail("[initializer ", initializer_, "] unknown argument '", values_.begin().key(), "'");
   }
 
  private:
@@ -138,8 +113,8 @@ InitializerFactory factory_of(const std::string& name, Make make) {
 }
 
 // New initializers are added here.
-Registry::Registry() {
-  const auto put = [this](const std::string& name, auto make) { factories_[name] = factory_of(name, make); };
+void add_built_in(NamedFactories<InitializerFactory>& factories) {
+  const auto put = [&](const std::string& name, auto make) { factories.add(name, factory_of(name, make)); };
   for (const char* name : {"zero", "zeros"}) put(name, [](Arguments&) { return std::make_shared<init::Zero>(); });
   for (const char* name : {"one", "ones"}) put(name, [](Arguments&) { return std::make_shared<init::One>(); });
   put("constant", [](Arguments& a) {
@@ -176,20 +151,25 @@ Registry::Registry() {
   });
 }
 
+NamedFactories<InitializerFactory>& factories() {
+  static NamedFactories<InitializerFactory> all("initializer", add_built_in);
+  return all;
+}
+
 }  // namespace
 
 InitializerPtr create_initializer(std::string_view text) {
-  if (!text.starts_with('[')) return Registry::get().find(lower_case(text))("{}");
+  if (!text.starts_with('[')) return factories().find(lower_case(text))("{}");
   const Json json = parse_shallow(text);
   const bool well_formed = json.is_array() && !json.empty() && json.size() <= 2 && json[0].is_string() &&
                            (json.size() == 1 || json[1].is_object());
   require(well_formed, "[initializer] must be a name or [\"name\", {arguments}]: ", text);
   const std::string arguments = json.size() == 2 ? json[1].dump() : "{}";
-  return Registry::get().find(lower_case(json[0].get<std::string>()))(arguments);
+  return factories().find(lower_case(json[0].get<std::string>()))(arguments);
 }
 
 void register_initializer(const std::string& name, InitializerFactory factory) {
-  Registry::get().add(lower_case(name), std::move(factory));
+  factories().add(lower_case(name), std::move(factory));
 }
 
 // ---- Patterns --------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ std::vector<NDArray> chosen(const std::string& metric, const char* what, const N
     if (found == arrays.end()) {
       std::vector<std::string> there;
       for (const auto& entry : arrays) there.push_back(entry.first);
-      fail("[", metric, "] there is no ", what, " '", name, "'; there are: ", comma_separated(there));
+      fail("[", metric, "] unknown ", what, " '", name, "'; there are ", comma_separated(there));
     }
     result.push_back(found->second);
   }

@@ -1,9 +1,9 @@
 // Metrics by name, with arguments as text.
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "symbind/core/named_factories.h"
 #include "symbind/graph/param.h"
 #include "symbind/train/metrics.h"
 
@@ -51,8 +51,8 @@ class Arguments {
   }
   void expect_no_more() const {
     if (!given_.empty())
-      fail("[metric ", metric_, "] there is no argument '", given_.begin()->first,
-           "'; there are: ", comma_separated(known_));
+      fail("[metric ", metric_, "] unknown argument '", given_.begin()->first, "'; there are ",
+           comma_separated(known_));
   }
 
  private:
@@ -69,50 +69,24 @@ class Arguments {
   std::set<std::string> known_;
 };
 
-class Registry {
- public:
-  static Registry& get() {
-    static Registry registry;
-    return registry;
-  }
-  void add(const std::string& name, MetricFactory factory) {
-    const std::lock_guard lock(mutex_);
-    factories_[name] = std::move(factory);
-  }
-  MetricFactory find(const std::string& name) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = factories_.find(name);
-    if (found != factories_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [known_name, factory] : factories_) known.push_back(known_name);
-    fail("[metric ", name, "] there is no such metric; there are: ", comma_separated(known));
-  }
-
- private:
-  // make(arguments) builds the metric; it is known under every one of `names`.
-  template <class Make>
-  void put(std::initializer_list<const char*> names, Make make) {
-    for (const char* name : names)
-      factories_[name] = [name, make](const TextArguments& given) -> EvalMetricPtr {
-        Arguments arguments(name, given);
-        auto made = make(arguments);
-        arguments.expect_no_more();
-        return made;
-      };
-  }
-  Registry();
-  mutable std::mutex mutex_;
-  std::map<std::string, MetricFactory> factories_;
-};
-
 template <class Metric>
 EvalMetricPtr simple(Arguments& arguments, const char* name) {
   return std::make_shared<Metric>(arguments.options(name));
 }
 
 // New metrics are added here.
-Registry::Registry() {
+void add_built_in(NamedFactories<MetricFactory>& factories) {
   using namespace metric;
+  // make(arguments) builds the metric; it is known under every one of `names`.
+  const auto put = [&](std::initializer_list<const char*> names, auto make) {
+    for (const char* name : names)
+      factories.add(name, [name, make](const TextArguments& given) -> EvalMetricPtr {
+        Arguments arguments(name, given);
+        auto made = make(arguments);
+        arguments.expect_no_more();
+        return made;
+      });
+  };
   put({"acc", "accuracy"}, [](Arguments& a) {
     const auto axis = a.take<int64_t>("axis", 1);
     return std::make_shared<Accuracy>(axis, a.options("accuracy"));
@@ -157,10 +131,15 @@ Registry::Registry() {
       [](Arguments& a) { return std::make_shared<Composite>(std::vector<EvalMetricPtr>{}, a.options("composite")); });
 }
 
+NamedFactories<MetricFactory>& factories() {
+  static NamedFactories<MetricFactory> all("metric", add_built_in);
+  return all;
+}
+
 }  // namespace
 
 EvalMetricPtr EvalMetric::create(const std::string& name, const TextArguments& arguments) {
-  return Registry::get().find(lower_case(name))(arguments);
+  return factories().find(lower_case(name))(arguments);
 }
 
 EvalMetricPtr EvalMetric::create(const std::vector<std::string>& names) {
@@ -170,7 +149,7 @@ EvalMetricPtr EvalMetric::create(const std::vector<std::string>& names) {
 }
 
 void register_metric(const std::string& name, MetricFactory factory) {
-  Registry::get().add(lower_case(name), std::move(factory));
+  factories().add(lower_case(name), std::move(factory));
 }
 
 }  // namespace symbind

@@ -1,5 +1,5 @@
-// Convolutions of each channel by itself against the plain ones: random shapes, all gradients, half precision, and what
-// the fuse pass takes into a convolution.
+// Convolutions of each channel by itself against the plain ones: random shapes, all gradients, half precision, and the
+// operators that the fuse pass fuses into a convolution.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -11,25 +11,18 @@
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
+#include "tests/backend/conv_cases.h"
 #include "tests/support/kernel_runs.h"
 
 namespace symbind {
 namespace {
 
 using Values = std::vector<double>;
+using testing::ConvCase;
+using testing::described;
 using TestNode = testing::TestNode<double>;
 using testing::implementation;
 using testing::run;
-
-struct ConvCase {
-  Shape data;
-  Convolution params;
-};
-
-std::string described(const ConvCase& c) {
-  return join("data ", c.data, " kernel ", print(c.params.kernel), " stride ", print(c.params.stride), " dilate ",
-              print(c.params.dilate), " pad ", print(c.params.pad), " filters ", c.params.num_filter);
-}
 
 ConvCase random_case(std::mt19937& random) {
   const auto below = [&](int64_t limit) { return static_cast<int64_t>(random() % static_cast<uint64_t>(limit)); };
@@ -97,19 +90,11 @@ TEST(DepthwiseConvolution, AgreesWithThePlainOneInHalfPrecision) {
   });
 }
 
-TEST(DepthwiseConvolution, TakesNormsSumsAndActivationsAlong) {
+TEST(DepthwiseConvolution, FusesNormsSumsAndActivations) {
   int number = 0;
   for_cases([&](const ConvCase& c) {
     const int what = number++;
-    ConvolutionFused fused{c.params};
-    fused.norm_before = what & 1;
-    for (const int64_t pad : c.params.pad) fused.norm_before = fused.norm_before && pad == 0;
-    fused.norm = what & 2;
-    fused.norm_eps = fused.norm_before_eps = 1.5;  // values are above -1
-    fused.norm_fix_gamma = what & 4;
-    fused.sum = what & 8;
-    fused.sum_is_spent = what & 16;
-    fused.act_type = std::array<const char*, 4>{"", "relu", "tanh", "sigmoid"}[static_cast<size_t>(what / 2 % 4)];
+    const ConvolutionFused fused = testing::fused_with(c.params, what, what / 2);
     const TestNode node = testing::make_test_node<double>(fused, {c.data});
     testing::expect_same_as_plain(node, "depthwise", 2e-5, join(described(c), " fused ", what));
     if (fused.has_norms()) return;

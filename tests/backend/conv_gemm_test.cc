@@ -1,5 +1,5 @@
-// Convolution over patches against the plain one: random shapes, both types it computes in, all gradients, and what the
-// fuse pass takes into a convolution.
+// Convolution over patches against the plain one: random shapes, both types it computes in, all gradients, and the
+// operators that the fuse pass fuses into a convolution.
 #include <cmath>
 #include <random>
 
@@ -9,28 +9,20 @@
 #include "symbind/ops/conv_fused.h"
 #include "symbind/passes/target.h"
 
+#include "tests/backend/conv_cases.h"
 #include "tests/support/kernel_runs.h"
 
 namespace symbind {
 namespace {
 
 using Values = std::vector<double>;
+using testing::ConvCase;
+using testing::described;
 using TestNode = testing::TestNode<double>;
 using testing::implementation;
 
 void expect_same(const TestNode& node, const std::string& name, double tolerance, const std::string& what) {
   testing::expect_same_as_plain(node, name, tolerance, what, "most products would be with padding");
-}
-
-struct ConvCase {
-  Shape data;
-  Convolution params;
-};
-
-std::string described(const ConvCase& c) {
-  return join("data ", c.data, " kernel ", print(c.params.kernel), " stride ", print(c.params.stride), " dilate ",
-              print(c.params.dilate), " pad ", print(c.params.pad), " filters ", c.params.num_filter, " groups ",
-              c.params.num_group, c.params.layout ? " channels last" : "");
 }
 
 ConvCase random_case(std::mt19937& random) {
@@ -97,19 +89,11 @@ TEST(ConvolutionOverPatches, AgreesWithThePlainOneInFloat64) {
   for_cases([](const ConvCase& c) { compare_all(c, DType::float64, "gemm", 1e-13); });
 }
 
-TEST(ConvolutionOverPatches, TakesNormsSumsAndActivationsAlong) {
+TEST(ConvolutionOverPatches, FusesNormsSumsAndActivations) {
   int number = 0;
   for_cases([&](const ConvCase& c) {
     const int what = number++;
-    ConvolutionFused fused{c.params};
-    for (const int64_t pad : c.params.pad) fused.norm_before = (what & 1) && pad == 0;
-    for (const int64_t pad : c.params.pad) fused.norm_before = fused.norm_before && pad == 0;
-    fused.norm = what & 2;
-    fused.norm_eps = fused.norm_before_eps = 1.5;  // values are above -1
-    fused.norm_fix_gamma = what & 4;
-    fused.sum = what & 8;
-    fused.sum_is_spent = what & 16;
-    fused.act_type = std::array<const char*, 4>{"", "relu", "tanh", "sigmoid"}[static_cast<size_t>(what % 4)];
+    const ConvolutionFused fused = testing::fused_with(c.params, what, what);
     const TestNode node = testing::make_test_node<double>(fused, {c.data});
     expect_same(node, "gemm", 2e-5, join(described(c), " fused ", what));
   });

@@ -196,7 +196,7 @@ TEST_F(Winograd, AgreesWithThePlainConvolutionInEveryLayout) {
   compare_all({2, 8, 8, 8}, three_by_three(24), {Layout::plain, Layout::blocked8});
 }
 
-TEST_F(Winograd, TakesNormsSumsAndActivationsAlong) {
+TEST_F(Winograd, FusesNormsSumsAndActivations) {
   for (const bool no_bias : {false, true})
     for (int around = 0; around < 8; ++around)
       compare(make_node(fused(three_by_three(48, 1, no_bias), around), {{3, 32, 9, 14}}), join("fused ", around),

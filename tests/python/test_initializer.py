@@ -245,7 +245,7 @@ def test_mistakes_say_what_is_wrong():
         I.Zero()("a_weight", np.zeros(3))
     with pytest.raises(TypeError, match="name or an InitDesc"):
         I.Zero()(3, mx.nd.zeros((2,)))
-    with pytest.raises(ValueError, match="there is no initializer nothing; there are .*xavier"):
+    with pytest.raises(ValueError, match="unknown initializer 'nothing'; there are .*xavier"):
         I.create("nothing")
     with pytest.raises(mx.MXNetError, match="nothing"):
         filled(I.Zero(), "x", attrs={"__init__": "nothing"})

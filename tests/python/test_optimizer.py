@@ -335,7 +335,7 @@ def test_registering_over_a_built_in_name_replaces_it():
 def test_mistakes_say_what_is_wrong():
     with pytest.raises(mx.MXNetError, match="momentun.*momentum"):
         mx.optimizer.SGD(momentun=0.9)
-    with pytest.raises(mx.MXNetError, match="there is no optimizer sgdd; there are .*sgd"):
+    with pytest.raises(mx.MXNetError, match="unknown optimizer 'sgdd'; there are .*sgd"):
         mx.optimizer.create("sgdd")
     with pytest.raises(TypeError, match="name of an optimizer"):
         mx.optimizer.create(None)

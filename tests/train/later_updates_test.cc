@@ -44,11 +44,13 @@ Sent send(const NDArray& label, const NDArray& pred) {
 NDArray labels_of_batch(uint64_t batch) { return random_array({6}, 100 + batch, 0, 2, DType::int32); }
 NDArray scores_of_batch(uint64_t batch) { return random_array({6, 3}, 200 + batch, 0.125, 1); }
 
-// Counts two of three batches as Speedometer would find them, then the rest.
-std::vector<double> counted_later(EvalMetric& metric, const std::vector<std::pair<NDArray, NDArray>>& batches) {
+// All values of a metric after `update` was called with each batch. Two of three are read as Speedometer does.
+template <class Update>
+std::vector<double> values_after(EvalMetric& metric, const std::vector<std::pair<NDArray, NDArray>>& batches,
+                                 const Update& update) {
   std::vector<double> numbers;
   for (size_t i = 0; i < batches.size(); ++i) {
-    LaterUpdates::add(metric, send(batches[i].first, batches[i].second).arrays);
+    update(batches[i].first, batches[i].second);
     if (i != 1) continue;
     for (const auto& [name, value] : metric.get()) numbers.push_back(value);
     metric.reset_local();
@@ -60,19 +62,15 @@ std::vector<double> counted_later(EvalMetric& metric, const std::vector<std::pai
   return numbers;
 }
 
+std::vector<double> counted_later(EvalMetric& metric, const std::vector<std::pair<NDArray, NDArray>>& batches) {
+  return values_after(metric, batches, [&](const NDArray& label, const NDArray& prediction) {
+    LaterUpdates::add(metric, send(label, prediction).arrays);
+  });
+}
+
 std::vector<double> counted_immediately(EvalMetric& metric, const std::vector<std::pair<NDArray, NDArray>>& batches) {
-  std::vector<double> numbers;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    metric.update({batches[i].first}, {batches[i].second});
-    if (i != 1) continue;
-    for (const auto& [name, value] : metric.get()) numbers.push_back(value);
-    metric.reset_local();
-  }
-  for (const auto& [name, value] : metric.get()) numbers.push_back(value);
-  for (const auto& [name, value] : metric.get_global()) numbers.push_back(value);
-  const std::vector<double> state = metric.state();
-  numbers.insert(numbers.end(), state.begin(), state.end());
-  return numbers;
+  return values_after(metric, batches,
+                      [&](const NDArray& label, const NDArray& prediction) { metric.update({label}, {prediction}); });
 }
 
 bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {  // NaN equals itself
@@ -213,7 +211,7 @@ TEST(LaterUpdates, HostArraysAreCountedImmediately) {
       [&] {
         metric::Accuracy(1, {"accuracy", {"other"}}).update_dict_later({{"l", label}}, {{"softmax_output", pred}});
       },
-      "there is no output 'other'"));
+      "unknown output 'other'"));
 }
 
 }  // namespace
