@@ -136,6 +136,10 @@ void run(const Program& program) {
   NDArrayIter train(framed(digits.images),
                     {.batch_size = program.batch_size, .shuffle = true, .last_batch_handle = "discard"});
   Gan gan(program);
+  int64_t batches = digits.count() / program.batch_size;
+  if (program.max_batches) batches = std::min(batches, program.max_batches);
+  require(batches > 0, "there are fewer digits than --batch-size");
+  ProgressBar bar(batches, 40);
   for (int64_t epoch = 0; epoch < program.epochs; ++epoch) {
     train.reset();
     Gan::Right total;
@@ -144,9 +148,9 @@ void run(const Program& program) {
       const Gan::Right right = gan.step(batch->data[0]);
       total.made += right.made;
       total.real += right.real;
+      bar({.epoch = static_cast<int>(epoch), .nbatch = steps});
       if (++steps == program.max_batches) break;
     }
-    require(steps > 0, "there are fewer digits than --batch-size");
     std::cout << "Epoch[" << epoch << "] the discriminator is right about " << std::fixed << std::setprecision(0)
               << 100 * total.made / static_cast<double>(steps) << "% of the made and "
               << 100 * total.real / static_cast<double>(steps) << "% of the real images" << std::endl;

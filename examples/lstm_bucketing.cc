@@ -1,8 +1,10 @@
 // A language model with buckets: an LSTM that predicts the next word, unrolled to the length of a batch's sentences.
 // Sentences of about one length share a batch, and each length has a network of its own; all share their parameters.
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +25,7 @@ struct Program {
   examples::TextSource text;
   std::string data_val, model_prefix, optimizer = "adam", kv_store = "device";
   std::vector<int64_t> buckets = {8, 12, 16, 24}, gpus = {};
-  int64_t layers = 2, hidden = 64, embedded = 32, epochs = 8, batch_size = 32, disp_batches = 20;
+  int64_t layers = 2, hidden = 64, embedded = 32, epochs = 8, batch_size = 32, disp_batches = 0;
   double dropout = 0, lr = 0.01, wd = 1e-5;
 };
 
@@ -70,6 +72,25 @@ Sentences read_sentences(const Program& program) {
   return {std::move(train.sentences), std::move(others.sentences), words};
 }
 
+// The batches of an epoch: those that the sentences of each bucket fill.
+int64_t batches_of(const std::vector<std::vector<int64_t>>& sentences, std::vector<int64_t> buckets,
+                   int64_t batch_size) {
+  std::sort(buckets.begin(), buckets.end());
+  std::map<int64_t, int64_t> counts;  // sentences by the length of their bucket
+  for (const auto& sentence : sentences) {
+    const auto bucket = std::lower_bound(buckets.begin(), buckets.end(), static_cast<int64_t>(sentence.size()));
+    if (bucket != buckets.end()) ++counts[*bucket];
+  }
+  int64_t batches = 0;
+  for (const auto& [length, count] : counts) batches += count / batch_size;
+  return batches;
+}
+
+BatchEndCallback progress(const Program& program, const std::vector<std::vector<int64_t>>& sentences) {
+  if (program.disp_batches) return Speedometer(program.batch_size, program.disp_batches);
+  return ProgressBar(batches_of(sentences, program.buckets, program.batch_size), 40);
+}
+
 void run(const Program& program) {
   seed(1);
   const Sentences sentences = read_sentences(program);
@@ -92,7 +113,7 @@ void run(const Program& program) {
   module.fit(train, {.eval_data = &unseen,
                      .eval_metric = std::make_shared<metric::Perplexity>(padding),
                      .epoch_end_callback = saved,
-                     .batch_end_callback = {Speedometer(program.batch_size, program.disp_batches)},
+                     .batch_end_callback = {progress(program, sentences.train)},
                      .kvstore = program.kv_store,
                      .optimizer = program.optimizer,
                      .optimizer_params = {{"learning_rate", program.lr}, {"wd", program.wd}},
@@ -124,7 +145,7 @@ int main(int argc, char** argv) {
         .add("--lr", program.lr, "the learning rate")
         .add("--wd", program.wd, "weight decay")
         .add("--kv-store", program.kv_store, "how devices share gradients")
-        .add("--disp-batches", program.disp_batches, "a line of progress every so many batches")
+        .add("--disp-batches", program.disp_batches, "a line of progress every so many batches; 0: a progress bar", 0)
         .add("--model-prefix", program.model_prefix, "save a checkpoint with this prefix after each epoch", "PREFIX")
         .add("--gpus", program.gpus, "GPUs that share a batch; else the CPU is used", 0);
     options.parse(argc, argv);

@@ -8,6 +8,7 @@
 #include "symbind/symbind.h"
 
 #include "examples/own_operator.h"
+#include "examples/support/options.h"
 
 using namespace symbind;
 
@@ -78,8 +79,8 @@ void register_scaled_swish() {
 
 // ---- A network that uses them ---------------------------------------------------------------------------------------
 
-// Fits y = |x| and returns the mean squared error.
-double fit_absolute_value(Context context) {
+// Fits y = |x| in so many steps and returns the mean squared error.
+double fit_absolute_value(Context context, int64_t steps) {
   Symbol net = Symbol::variable("data");
   net = fully_connected(net, {.num_hidden = 8}, "fc1");
   net = scaled_swish(net, {.beta = 2}, "swish1");
@@ -100,13 +101,15 @@ double fit_absolute_value(Context context) {
   }
   executor->arg_dict().at("data").copy_from(x);
   executor->arg_dict().at("label").copy_from(y);
-  for (int step = 0; step < 500; ++step) {
+  ProgressBar bar(steps, 40);
+  for (int64_t step = 0; step < steps; ++step) {
     executor->forward(/*is_train=*/true);
     executor->backward();
     for (const auto& [name, gradient] : executor->grad_dict()) {
       const NDArray& weight = executor->arg_dict().at(name);
       invoke(sgd_update, {weight, gradient}, {.lr = 0.1, .rescale_grad = 1.0 / 64}, {.out = {weight}});
     }
+    bar({.nbatch = step});
   }
   const std::vector<float> found = executor->forward()[0].to_vector<float>();
   double error = 0;
@@ -114,15 +117,21 @@ double fit_absolute_value(Context context) {
   return error;
 }
 
-int main() {
-  register_scaled_swish();
-  std::vector<Context> contexts{cpu()};
-  if (num_gpus() > 0) contexts.push_back(gpu());
-  for (const Context context : contexts) {
-    const NDArray steps = array({-1, 0, 1}, context);
-    std::cout << context << ": " << scaled_swish(steps, {.beta = 2}) << '\n';
-    const double error = fit_absolute_value(context);
-    std::cout << context << ": mean squared error " << error << '\n';
-    if (error > 0.01) return 1;
-  }
+int main(int argc, char** argv) {
+  return examples::run_program("own_operator", [&] {
+    int64_t steps = 500;
+    examples::Options options("own_operator",
+                              "Trains a small network with a user-defined operator, on every kind of device there is.");
+    options.add("--steps", steps, "updates of the network");
+    options.parse(argc, argv);
+    register_scaled_swish();
+    std::vector<Context> contexts{cpu()};
+    if (num_gpus() > 0) contexts.push_back(gpu());
+    for (const Context context : contexts) {
+      const NDArray x = array({-1, 0, 1}, context);
+      std::cout << context << ": " << scaled_swish(x, {.beta = 2}) << '\n';
+      const double error = fit_absolute_value(context, steps);
+      std::cout << context << ": mean squared error " << error << '\n';
+    }
+  });
 }

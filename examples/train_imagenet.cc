@@ -11,6 +11,7 @@
 #include "symbind/symbind.h"
 
 #include "examples/support/image_data.h"
+#include "examples/support/image_training.h"
 #include "examples/support/network_by_name.h"
 #include "examples/support/options.h"
 
@@ -24,11 +25,7 @@ struct Program {
   double multiplier = 1;
   std::vector<int64_t> image_shape;
   examples::ImageData data;
-
-  std::string model_prefix, optimizer = "sgd", kv_store = "local";
-  int64_t batch_size = 8, num_epochs = 1, load_epoch = 0, contexts = 1, gpus = 0;
-  double lr = 0.01, lr_factor = 0.1, mom = 0.9, wd = 1e-4;
-  std::vector<int64_t> lr_step_epochs;
+  examples::ImageTraining training;
 
   void add_to(examples::Options& options) {
     options.add("--network", network, "what to train", "NAME")
@@ -41,19 +38,7 @@ struct Program {
         .add("--image-shape", image_shape, "channels,height,width; those the network is made for if left out")
         .add("--symbol", symbol_file, "write the network to this JSON file, and end", "FILE");
     data.add_to(options);
-    options.add("--batch-size", batch_size, "images a step")
-        .add("--num-epochs", num_epochs, "epochs to train")
-        .add("--optimizer", optimizer, "by its name: sgd, nag, adam, …", "NAME")
-        .add("--lr", lr, "the learning rate")
-        .add("--lr-factor", lr_factor, "what it is multiplied by at each step")
-        .add("--lr-step-epochs", lr_step_epochs, "the epochs before which it is; none if left out")
-        .add("--mom", mom, "momentum, of sgd and nag")
-        .add("--wd", wd, "weight decay")
-        .add("--kv-store", kv_store, "how devices share gradients: local or device", "NAME")
-        .add("--contexts", contexts, "CPU contexts that share a batch")
-        .add("--gpus", gpus, "GPUs that share a batch instead", 0)
-        .add("--model-prefix", model_prefix, "save a checkpoint with this prefix after each epoch", "PREFIX")
-        .add("--load-epoch", load_epoch, "go on from the checkpoint of this epoch; 0 is the beginning", 0);
+    training.add_to(options);
   }
 
   const networks::NetworkFamily& family() const { return networks::network_family(network); }
@@ -71,11 +56,6 @@ struct Program {
     if (num_group) given.groups = num_group;
     if (!version.empty()) given.version = version;
     return family().build(given);
-  }
-  std::vector<Context> devices() const {
-    std::vector<Context> all;
-    for (int i = 0; i < (gpus ? gpus : contexts); ++i) all.push_back(gpus ? gpu(i) : cpu(i));
-    return all;
   }
 };
 
@@ -108,43 +88,38 @@ void print_memory(const Module& module) {
   }
 }
 
-OptimizerParams optimizer_params(const Program& program, int64_t batches) {
-  OptimizerParams params{{"learning_rate", program.lr}, {"wd", program.wd}};
-  if (program.optimizer == "sgd" || program.optimizer == "nag") params.insert_or_assign("momentum", program.mom);
-  std::vector<int64_t> steps;  // counted from the beginning, as a checkpoint counts its updates
-  for (const int64_t epoch : program.lr_step_epochs) steps.push_back(epoch * batches);
-  if (!steps.empty())
-    params.insert_or_assign(
-        "lr_scheduler", multi_factor_scheduler({.step = steps, .factor = program.lr_factor, .base_lr = program.lr}));
-  return params;
-}
-
 void train(const Program& program) {
   seed(1);
-  require(!program.load_epoch || !program.model_prefix.empty(), "--load-epoch needs the checkpoint's --model-prefix");
+  const examples::ImageTraining& training = program.training;
+  require(!training.load_epoch || !training.model_prefix.empty(), "--load-epoch needs the checkpoint's --model-prefix");
+  const KVStorePtr store = training.store();
   const examples::Images images =
-      examples::images_of(program.data, program.image(), program.batch_size, program.num_classes);
-  const ModuleOptions options{.context = program.devices()};
+      examples::images_of(program.data, program.image(), training.batch_size, program.num_classes,
+                          {.rank = store->rank(), .workers = store->num_workers()});
+  if (training.test_io) return examples::read_all(*images.train, training.batch_size);
+  const std::string prefix = training.prefix(*store);
   const std::unique_ptr<Module> module =
-      program.load_epoch ? Module::load(program.model_prefix, static_cast<int>(program.load_epoch), true, options)
-                         : std::make_unique<Module>(program.symbol(), options);
+      training.load_epoch ? Module::load(prefix, static_cast<int>(training.load_epoch), true, training.module_options())
+                          : std::make_unique<Module>(program.symbol(), training.module_options());
   const Shape shape = images.train->provide_data()[0].shape;
   std::cout << program.network << " for " << shape << "\n";
   print_parameters(module->symbol(), shape);
 
   EpochEndCallbacks checkpoints;
-  if (!program.model_prefix.empty()) checkpoints = {module_checkpoint(*module, program.model_prefix, 1, true)};
+  if (!prefix.empty()) checkpoints = {module_checkpoint(*module, prefix, static_cast<int>(training.save_period), true)};
+  std::unique_ptr<Monitor> monitor;
+  if (training.monitor) monitor = std::make_unique<Monitor>(training.monitor);
   module->fit(*images.train, {.eval_data = images.validation.get(),
-                              .eval_metric = std::vector<std::string>{"acc", "ce"},
+                              .eval_metric = training.metrics(),
                               .epoch_end_callback = checkpoints,
-                              .batch_end_callback = {ProgressBar(images.batches, 40)},
-                              .kvstore = program.kv_store,
-                              .optimizer = program.optimizer,
-                              .optimizer_params = optimizer_params(program, images.batches),
-                              .initializer = std::make_shared<init::Xavier>(
-                                  init::XavierOptions{.rnd_type = "gaussian", .factor_type = "in", .magnitude = 2}),
-                              .begin_epoch = static_cast<int>(program.load_epoch),
-                              .num_epoch = static_cast<int>(program.num_epochs)});
+                              .batch_end_callback = {training.progress(images.batches)},
+                              .kvstore = store,
+                              .optimizer = training.optimizer,
+                              .optimizer_params = training.optimizer_params(images.batches),
+                              .initializer = training.start(),
+                              .begin_epoch = static_cast<int>(training.load_epoch),
+                              .num_epoch = static_cast<int>(training.num_epochs),
+                              .monitor = monitor.get()});
   print_memory(*module);
 }
 

@@ -126,11 +126,14 @@ def main():
     images, _ = digits.read_digits(args.data, "train")
     train = mx.io.NDArrayIter(framed(images), None, args.batch_size, shuffle=True, last_batch_handle="discard")
     gan = Gan(args)
+    batches = len(images) // args.batch_size
+    bar = mx.callback.ProgressBar(min(batches, args.max_batches or batches), 40)
     for epoch in range(args.epochs):
         train.reset()
         scores = []
         for batch in train:
             scores.append(gan.step(batch.data[0]))
+            program.show_bar(bar, epoch, len(scores) - 1)
             if len(scores) == args.max_batches:
                 break
         made, real = np.mean(scores, axis=0)

@@ -73,7 +73,9 @@ def add_options(options):
     options.add_argument("--lr", type=float, default=0.01, help="the learning rate")
     options.add_argument("--wd", type=float, default=0.00001, help="weight decay")
     options.add_argument("--kv-store", default="device", help="how devices share gradients")
-    options.add_argument("--disp-batches", type=int, default=20, help="a line of progress every so many batches")
+    options.add_argument(
+        "--disp-batches", type=int, default=0, help="a line of progress every so many batches; 0: a progress bar"
+    )
     options.add_argument("--model-prefix", help="save a checkpoint with this prefix after each epoch")
     options.add_argument("--gpus", help="GPUs that share a batch; else the CPU is used")
 
@@ -111,7 +113,7 @@ def main():
         optimizer_params={"learning_rate": args.lr, "wd": args.wd},
         initializer=mx.init.Xavier(factor_type="in", magnitude=2.34),
         num_epoch=args.num_epochs,
-        batch_end_callback=mx.callback.Speedometer(args.batch_size, args.disp_batches),
+        batch_end_callback=program.progress(args, len(train.idx)),
         epoch_end_callback=saved,
     )
     perplexity = dict(module.score(unseen, mx.metric.Perplexity(PADDING)))["perplexity"]

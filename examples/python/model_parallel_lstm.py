@@ -9,6 +9,7 @@ is next. It is unrolled by hand from FullyConnected and SliceChannel.
 
 import logging
 import math
+from functools import partial
 
 import numpy as np
 from support import program, text
@@ -78,18 +79,22 @@ def bind(net, args, devices):
     return executor
 
 
-def batches(codes, args):
-    """Pieces of the text, and the characters that follow theirs."""
+def read_batches(codes, args):
+    """Pieces of the text, and the characters that follow theirs: a batch of each."""
     pieces = np.arange(0, len(codes) - args.steps - 1, args.steps)
-    for first in range(0, len(pieces) - args.batch_size + 1, args.batch_size):
-        rows = pieces[first : first + args.batch_size, np.newaxis] + np.arange(args.steps)
-        yield codes[rows], codes[rows + 1]
+    rows = [
+        pieces[first : first + args.batch_size, np.newaxis] + np.arange(args.steps)
+        for first in range(0, len(pieces) - args.batch_size + 1, args.batch_size)
+    ]
+    if not rows:
+        raise ValueError("the text is too short for a batch: lower --batch-size or --steps")
+    return [(codes[batch], codes[batch + 1]) for batch in rows]
 
 
-def train_epoch(executor, codes, args, updater, trained):
-    """One pass over the text; the perplexity of a character."""
+def train_epoch(executor, batches, updater, trained, show):
+    """One pass over the text; the perplexity of a character. `show` gets the number of each batch."""
     total = count = 0
-    for data, label in batches(codes, args):
+    for number, (data, label) in enumerate(batches):
         executor.arg_dict["data"][:] = data
         executor.arg_dict["label"][:] = label
         (probabilities,) = executor.forward(is_train=True)
@@ -98,8 +103,7 @@ def train_epoch(executor, codes, args, updater, trained):
             updater(index, executor.grad_dict[name], executor.arg_dict[name])
         right = probabilities.asnumpy()[np.arange(label.size), label.T.ravel().astype(int)]
         total, count = total - np.log(np.maximum(right, 1e-10)).sum(), count + label.size
-    if not count:
-        raise ValueError("the text is too short for a batch: lower --batch-size or --steps")
+        show(number)
     return math.exp(total / count)
 
 
@@ -127,8 +131,10 @@ def main():
         logging.info("%-8s on %s", group, device)
     updater = mx.optimizer.get_updater(mx.optimizer.create("adam", learning_rate=args.lr))
     trained = [name for name, gradient in executor.grad_dict.items() if gradient is not None]
+    batches = read_batches(codes, args)
+    bar = mx.callback.ProgressBar(len(batches), 40)
     for epoch in range(args.epochs):
-        perplexity = train_epoch(executor, codes, args, updater, trained)
+        perplexity = train_epoch(executor, batches, updater, trained, partial(program.show_bar, bar, epoch))
         logging.info("Epoch[%d] perplexity of a character=%.3f, of %d", epoch, perplexity, len(alphabet))
 
 

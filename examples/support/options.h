@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <concepts>
 #include <cstdlib>
 #include <functional>
 #include <iomanip>
@@ -38,21 +39,26 @@ class Options {
     return add(name, "N", help, join(value),
                [&value, least](const std::string& text) { return read_number(text, value) && value >= least; });
   }
-  Options& add(const std::string& name, double& value, const std::string& help) {
+  template <std::floating_point Number>
+  Options& add(const std::string& name, Number& value, const std::string& help) {
     return add(name, "X", help, join(value),
                [&value](const std::string& text) { return read_number(text, value) && value >= 0; });
+  }
+  Options& add_switch(const std::string& name, bool& value, const std::string& help) {
+    return add(name, "0|1", help, join(value), [&value](const std::string& text) {
+      value = text == "1";
+      return text == "0" || text == "1";
+    });
   }
   // Numbers with commas between them.
   Options& add(const std::string& name, std::vector<int64_t>& values, const std::string& help, int64_t least = 1) {
     return add(name, "N,N", help, numbers_text(values), [&values, least](const std::string& text) {
-      values.clear();
-      for (size_t begin = 0; begin <= text.size();) {
-        const size_t end = std::min(text.find(',', begin), text.size());
-        if (!read_number(text.substr(begin, end - begin), values.emplace_back()) || values.back() < least) return false;
-        begin = end + 1;
-      }
-      return true;
+      return read_numbers(text, values) && *std::min_element(values.begin(), values.end()) >= least;
     });
+  }
+  Options& add(const std::string& name, std::vector<double>& values, const std::string& help) {
+    return add(name, "X,X", help, numbers_text(values),
+               [&values](const std::string& text) { return read_numbers(text, values); });
   }
   Options& add_choice(const std::string& name, std::string& value, const std::vector<std::string>& choices,
                       const std::string& help) {
@@ -118,9 +124,20 @@ class Options {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc() && end == text.data() + text.size();
   }
-  static std::string numbers_text(const std::vector<int64_t>& values) {
+  template <class Number>
+  static bool read_numbers(const std::string& text, std::vector<Number>& values) {
+    values.clear();
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      if (!read_number(text.substr(begin, end - begin), values.emplace_back())) return false;
+      begin = end + 1;
+    }
+    return true;
+  }
+  template <class Number>
+  static std::string numbers_text(const std::vector<Number>& values) {
     std::string text;
-    for (const int64_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+    for (const Number value : values) text += (text.empty() ? "" : ",") + join(value);
     return text;
   }
 

@@ -1,4 +1,5 @@
 """Every network is one graph in both languages: examples/support/networks for C++, examples/python/symbols for Python.
+train_imagenet has the same options in both.
 
 usage: compare_networks.py PROGRAM     (examples/train_imagenet, which writes its networks as JSON)
 """
@@ -10,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "python"))
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "python"
+sys.path.insert(0, str(EXAMPLES))
 
 import symbols  # noqa: E402
 
@@ -24,6 +26,7 @@ DEFAULTS = {
     "LRN": {"alpha": "0.0001", "beta": "0.75", "knorm": "2"},
     "Pooling": {"pool_type": "max"},
 }
+ONLY_CPP = {"--contexts", "--num-batches", "--symbol"}
 # What --help of both programs has beside the name of the network.
 VARIANTS = [
     *[(name, {}) for name in symbols.NETWORKS],
@@ -67,12 +70,22 @@ def difference(network, options, cpp, python):
     return [f"{network} {options}: {first[0]} in C++, {first[1]} in Python"]
 
 
+def options_of(text):
+    return set(re.findall(r"^  (?:-h, )?(--[a-z0-9-]+)", text, re.MULTILINE))
+
+
 def main():
     program = sys.argv[1]
     wrong = []
-    listed = re.findall(r"^  (\w\S*)  ", subprocess.check_output([program, "--help"], text=True), re.MULTILINE)
+    explained = subprocess.check_output([program, "--help"], text=True)
+    listed = re.findall(r"^  (\w\S*)  ", explained, re.MULTILINE)
     if listed != list(symbols.NETWORKS):
         wrong.append(f"networks {listed} in C++, {list(symbols.NETWORKS)} in Python")
+    script = EXAMPLES / "train_imagenet.py"
+    in_python = options_of(subprocess.check_output([sys.executable, "-B", script, "--help"], text=True))
+    differing = (options_of(explained) ^ in_python) - ONLY_CPP - {"--help"}
+    if differing:
+        wrong.append(f"options of one language only: {', '.join(sorted(differing))}")
     with tempfile.TemporaryDirectory() as folder:
         for network, options in VARIANTS:
             cpp = without_defaults(of_program(program, network, options, folder))

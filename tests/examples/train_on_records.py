@@ -19,8 +19,10 @@ import symbind  # noqa: E402
 
 OPTIONS = (
     "--network mobilenet --multiplier 0.25 --image-shape 3,32,32 --num-classes 4 --batch-size 8 --num-examples 24 "
-    "--data-train train.rec --data-train-idx train.idx --data-val train.rec --random-crop yes --random-mirror yes "
-    "--pad-size 2 --data-nthreads 1"
+    "--data-train train.rec --data-train-idx train.idx --data-val train.rec --random-crop 1 --random-mirror 1 "
+    "--pad-size 2 --data-nthreads 1 --fill-value 0 --rgb-std 58.4,57.1,57.4 --random-resized-crop 1 "
+    "--min-random-area 0.5 --min-random-aspect-ratio 0.75 --max-random-aspect-ratio 1.33 --max-random-h 18 "
+    "--max-random-rotate-angle 10 --brightness 0.1 --saturation 0.1 --pca-noise 0.05"
 )
 
 

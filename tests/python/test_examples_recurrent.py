@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from example_runs import run, write_images
 
 
@@ -42,10 +43,19 @@ def test_char_rnn_learns_and_writes(tmp_path):
     assert written.startswith("the mill") and set(written[8:]) <= set("abcdefghijklmnopqrstuvwxyz .\n")
 
 
-def test_train_imagenet_reads_a_record_file(tmp_path):
+@pytest.mark.parametrize(
+    "augmentation",
+    [
+        "--random-crop 1 --random-mirror 1 --pad-size 2",
+        "--random-resized-crop 1 --min-random-aspect-ratio 0.75 --max-random-aspect-ratio 1.33",
+        "--use-imagenet-data-augmentation 1 --loss ce,nll-loss",
+    ],
+)
+def test_train_imagenet_reads_a_record_file(augmentation, tmp_path):
     write_images(tmp_path, 24, classes=4)
     text = run("train_imagenet", "--network", "mobilenet", "--multiplier", "0.25", "--image-shape", "3,32,32",
                "--num-classes", "4", "--num-examples", "24", "--batch-size", "8", "--data-train", "train.rec",
-               "--data-train-idx", "train.idx", "--data-val", "train.rec", "--random-crop", "1", "--random-mirror", "1",
-               "--pad-size", "2", "--data-nthreads", "1", "--lr", "0.01", folder=tmp_path)  # fmt: skip
+               "--data-train-idx", "train.idx", "--data-val", "train.rec", *augmentation.split(),
+               "--data-nthreads", "1", "--lr", "0.01", folder=tmp_path)  # fmt: skip
     assert "Epoch[0] Train-accuracy" in text and "Epoch[0] Validation-accuracy" in text
+    assert ("Validation-nll-loss" in text) == ("nll-loss" in augmentation)

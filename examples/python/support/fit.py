@@ -6,6 +6,8 @@ import time
 
 import symbind as mx
 
+from . import program
+
 
 def add_options(parser):
     train = parser.add_argument_group("training")
@@ -22,13 +24,15 @@ def add_options(parser):
     train.add_argument("--mom", type=float, default=0.9, help="momentum, of sgd and nag")
     train.add_argument("--wd", type=float, default=1e-4, help="weight decay")
     train.add_argument("--initializer", default="default", help="default (Xavier), xavier, msra, orthogonal, normal, …")
-    train.add_argument("--disp-batches", type=int, default=20, help="a line of progress every so many batches")
+    train.add_argument(
+        "--disp-batches", type=int, default=0, help="a line of progress every so many batches; 0: a progress bar"
+    )
     train.add_argument("--model-prefix", help="save a checkpoint with this prefix")
     train.add_argument("--save-period", type=int, default=1, help="after every so many epochs")
     train.add_argument("--load-epoch", type=int, help="go on from the checkpoint of this epoch")
     train.add_argument("--monitor", type=int, default=0, help="print statistics of all layers every so many batches")
     train.add_argument("--top-k", type=int, default=0, help="also count whether the class is among the k best")
-    train.add_argument("--loss", default="", help="losses to report: ce, nll_loss")
+    train.add_argument("--loss", default="", help="losses to report: ce, nll-loss")
     train.add_argument("--dtype", default="float32", choices=["float32", "float16"], help="what layers compute in")
     train.add_argument("--gc-type", default="none", help="compress gradients: none or 2bit")
     train.add_argument("--gc-threshold", type=float, default=0.5, help="of the compression")
@@ -74,7 +78,7 @@ def metrics(args):
     chosen = ["accuracy"]
     if args.top_k:
         chosen.append(mx.metric.create("top_k_accuracy", top_k=args.top_k))
-    chosen += [name.strip() for name in args.loss.split(",") if name.strip()]
+    chosen += [name.strip().replace("-", "_") for name in args.loss.split(",") if name.strip()]
     return mx.metric.create(chosen)
 
 
@@ -105,7 +109,7 @@ def load(args, network, kv):
 def read_all(args, train):
     start = time.time()
     for count, _ in enumerate(train, 1):
-        if count % args.disp_batches == 0:
+        if count % (args.disp_batches or 20) == 0:
             logging.info("Batch [%d]\tSpeed: %.2f samples/sec", count, count * args.batch_size / (time.time() - start))
 
 
@@ -124,6 +128,7 @@ def fit(args, network, iterators):
     if args.test_io:
         return read_all(args, train)
     network, arg_params, aux_params = load(args, network, kv)
+    batches = max(1, args.num_examples // args.batch_size // kv.num_workers)
     module = mx.mod.Module(network, context=contexts(args))
     module.fit(
         train,
@@ -131,13 +136,13 @@ def fit(args, network, iterators):
         eval_metric=metrics(args),
         kvstore=kv,
         optimizer=args.optimizer,
-        optimizer_params=optimizer_params(args, max(1, args.num_examples // args.batch_size // kv.num_workers)),
+        optimizer_params=optimizer_params(args, batches),
         initializer=initializer(args),
         arg_params=arg_params,
         aux_params=aux_params,
         begin_epoch=args.load_epoch or 0,
         num_epoch=args.num_epochs,
-        batch_end_callback=mx.callback.Speedometer(args.batch_size, args.disp_batches),
+        batch_end_callback=program.progress(args, batches),
         epoch_end_callback=checkpoint(args, kv),
         allow_missing=True,
         monitor=mx.mon.Monitor(args.monitor, pattern=".*") if args.monitor > 0 else None,

@@ -19,6 +19,7 @@ AUGMENTATION = {
     "max-random-s": ("random_s", 0, "change the saturation by up to this"),
     "max-random-l": ("random_l", 0, "change the lightness by up to this"),
     "max-random-aspect-ratio": ("max_aspect_ratio", 0.0, "change width / height by up to this part"),
+    "min-random-aspect-ratio": ("min_aspect_ratio", 0.0, "above 0: by a factor between this and the one before"),
     "max-random-rotate-angle": ("max_rotate_angle", 0, "rotate by up to this many degrees"),
     "max-random-shear-ratio": ("max_shear_ratio", 0.0, "shear by up to this part"),
     "max-random-scale": ("max_random_scale", 1.0, "the largest factor of an image's size"),
@@ -62,6 +63,12 @@ def add_options(parser):
     augment = parser.add_argument_group("augmentation", "of the images of a RecordIO file to train on")
     for name, (_, default, meaning) in AUGMENTATION.items():
         augment.add_argument("--" + name, type=type(default), default=default, help=meaning)
+    augment.add_argument(
+        "--use-imagenet-data-augmentation",
+        type=int,
+        default=0,
+        help="1: crops, colors and deviations as usual for ImageNet, instead of the options above",
+    )
 
 
 class RandomImages(mx.io.DataIter):
@@ -149,11 +156,30 @@ def record_file(args, path, index, **options):
     )
 
 
+def augmentation_of(args):
+    """The parameters of ImageRecordIter for the images to train on."""
+    if args.use_imagenet_data_augmentation:
+        return dict(
+            random_resized_crop=True,
+            rand_mirror=True,
+            min_random_area=0.08,
+            min_aspect_ratio=3 / 4,
+            max_aspect_ratio=4 / 3,
+            brightness=0.4,
+            contrast=0.4,
+            saturation=0.4,
+            pca_noise=0.1,
+        )
+    chosen = {parameter: getattr(args, name.replace("-", "_")) for name, (parameter, _, _) in AUGMENTATION.items()}
+    if chosen["min_aspect_ratio"] <= 0:
+        del chosen["min_aspect_ratio"]
+    return chosen
+
+
 def record_files(args, kv):
     args.num_examples = args.num_examples or 1281167  # those of ImageNet
-    augmentation = {
-        parameter: getattr(args, name.replace("-", "_")) for name, (parameter, _, _) in AUGMENTATION.items()
-    }
+    if args.use_imagenet_data_augmentation:
+        args.rgb_std = (58.393, 57.12, 57.375)
     train = record_file(
         args,
         args.data_train,
@@ -163,7 +189,7 @@ def record_files(args, kv):
         fill_value=args.fill_value,
         num_parts=kv.num_workers,
         part_index=kv.rank,
-        **augmentation,
+        **augmentation_of(args),
     )
     if not args.data_val:
         return train, None

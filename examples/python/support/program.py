@@ -26,3 +26,15 @@ def start(options, arguments=None):
 def contexts(gpus, cpus=1):
     """The GPUs of a list such as "0,2", or so many CPU contexts."""
     return [mx.gpu(int(i)) for i in gpus.split(",")] if gpus else [mx.cpu(i) for i in range(cpus)]
+
+
+def progress(args, batches):
+    """A line every --disp-batches batches, or a bar over the batches of an epoch."""
+    if args.disp_batches:
+        return mx.callback.Speedometer(args.batch_size, args.disp_batches)
+    return mx.callback.ProgressBar(batches, 40)
+
+
+def show_bar(bar, epoch, batch):
+    """Advances a ProgressBar in a training loop of one's own, after the batch of this number."""
+    bar(mx.model.BatchEndParam(epoch=epoch, nbatch=batch, eval_metric=None, locals=None))
