@@ -43,6 +43,11 @@ nb::object numpy_module(const char* name = "numpy");
 
 namespace nanobind::detail {
 
+// Not defined, so that object.attr("name") and object[key] cannot be passed on unevaluated: nanobind would look them up
+// inside noexcept functions, where a missing name ends the process. Write nb::object(object.attr("name")).
+template <class Impl>
+struct type_caster<accessor<Impl>>;
+
 template <>
 struct type_caster<symbind::python::Truth> {
   NB_TYPE_CASTER(symbind::python::Truth, const_name("bool"))
