@@ -75,7 +75,7 @@ class Differentiation {
   Symbol gradient_of(TensorId tensor);
   void contribute(TensorId tensor, const Symbol& part);
   NodeId append(const Entry& entry);
-  void name_gradient(const Node& forward, size_t input, const Entry& gradient) const;
+  void name_gradient(const Node& forward, size_t inputs, size_t input, const Entry& gradient) const;
   void name_zeros(TensorId variable, const Entry& zeros) const;
 
   Graph& graph_;
@@ -187,17 +187,19 @@ void Differentiation::visit(NodeId id) {
   placement_ = placement_of(*source);
   source->op->gradient(source->params.get(), gradient);
   // All are named before the first is appended to the graph: several may be outputs of one node.
-  for (const auto& [index, input, symbol] : gradient.results) name_gradient(*source, index, symbol.entries()[0]);
+  const size_t inputs = source->op->inputs(source->params.get()).size();
+  for (const auto& [index, input, symbol] : gradient.results)
+    name_gradient(*source, inputs, index, symbol.entries()[0]);
   for (const auto& [index, input, symbol] : gradient.results) contribute(input, symbol);
 }
 
-// Sets the name that a monitor shows for the gradient of an input: fc1_backward_output1, or relu1_backward_output if
-// there is only one. Existing nodes already have another meaning.
-void Differentiation::name_gradient(const Node& forward, size_t input, const Entry& gradient) const {
+// Sets the name that a monitor shows for the gradient of one of so many inputs: fc1_backward_output1, or
+// relu1_backward_output if there is only one. Existing nodes already have another meaning.
+void Differentiation::name_gradient(const Node& forward, size_t inputs, size_t input, const Entry& gradient) const {
   if (id_.contains(gradient.node.get())) return;
-  const bool only = forward.op->inputs(forward.params.get()).size() == 1;
-  gradient.node->attributes.try_emplace(gradient_name_attribute(gradient.index),
-                                        join(forward.name, "_backward_output", only ? "" : std::to_string(input)));
+  gradient.node->attributes.try_emplace(
+      gradient_name_attribute(gradient.index),
+      join(forward.name, "_backward_output", inputs == 1 ? "" : std::to_string(input)));
 }
 
 // For a variable that nothing depends on: the name comes from the node that reads it.
@@ -206,7 +208,9 @@ void Differentiation::name_zeros(TensorId variable, const Entry& zeros) const {
     const auto& inputs = graph_.nodes[i].inputs;
     const auto found = std::find(inputs.begin(), inputs.end(), variable);
     if (found == inputs.end()) continue;
-    return name_gradient(*graph_.nodes[i].source, static_cast<size_t>(found - inputs.begin()), zeros);
+    const Node& reader = *graph_.nodes[i].source;
+    return name_gradient(reader, reader.op->inputs(reader.params.get()).size(),
+                         static_cast<size_t>(found - inputs.begin()), zeros);
   }
 }
 

@@ -113,7 +113,7 @@ TEST(OldJson, ErrorsNameTheTextAndTheNode) {
   EXPECT_TRUE(fails_with([&] { from_json(text, "old.json"); }, "old.json", "FullyConnected fc", "gamma_lr_mult"));
   const std::string count = network_text(R"({"op": "Concat", "name": "c", "inputs": [[0, 0]],
       "attr": {"num_args": "1000"}})");
-  EXPECT_TRUE(fails_with([&] { from_json(count, "old.json"); }, "old.json", "num_args = 1000"));
+  EXPECT_TRUE(fails_with([&] { from_json(count, "old.json"); }, "old.json", "num_args is 1000"));
 }
 
 }  // namespace
