@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_set>
 
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
@@ -501,16 +502,15 @@ void Plan::poison_arenas() const {
 // Results are assigned, so the old values are not read, unless the array also holds a variable (a gradient that is
 // added to).
 void Plan::poison_results(const Part& part) const {
-  const auto is_read = [&](const NDArray& array) {
-    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& node) {
-      if (!node.is_variable()) return false;
-      const Location& location = memory_.tensors[node.first_output];
-      return location.kind == Location::Kind::outside &&
-             outside_[static_cast<size_t>(location.index)].storage_ptr() == array.storage_ptr();
-    });
-  };
+  std::unordered_set<const Storage*> read;
+  for (const GraphNode& node : graph_.nodes) {
+    if (!node.is_variable()) continue;
+    const Location& location = memory_.tensors[node.first_output];
+    if (location.kind == Location::Kind::outside)
+      read.insert(outside_[static_cast<size_t>(location.index)].storage_ptr().get());
+  }
   for (const size_t index : part.writes)
-    if (const NDArray& array = outside_[index]; !is_read(array))
+    if (const NDArray& array = outside_[index]; !read.contains(array.storage_ptr().get()))
       fill_with_poison(array.context(), array.mutable_data(), array.bytes());
 }
 
