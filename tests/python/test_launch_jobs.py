@@ -121,7 +121,7 @@ def test_the_code_is_that_of_the_first_worker_to_fail(tmp_path):
         sys.exit(9)  # as one that noticed
     """
     job = run(tmp_path, program, *"-n 3".split())
-    assert job.code == 7
+    assert job.code == 7, job.stderr
     assert re.fullmatch(rf"symbind-launch: worker 1 on {os.uname().nodename} ended with exit code 7", job.last_line)
 
 
