@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -124,7 +123,7 @@ class ThreadTransport final : public Transport {
       if (!message) return false;
       require(message->data.size() == each.into.size(), "a message of ", message->data.size(), " bytes came where ",
               each.into.size(), " were expected");
-      std::memcpy(each.into.data(), message->data.data(), each.into.size());
+      std::copy(message->data.begin(), message->data.end(), each.into.begin());
       done.push_back(each.ticket);
       return true;
     });
