@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 
 #include "examples/support/contexts.h"
 #include "examples/support/options.h"
+#include "examples/support/progress.h"
 #include "examples/support/text.h"
 
 using namespace symbind;
@@ -72,25 +72,6 @@ Sentences read_sentences(const Program& program) {
   return {std::move(train.sentences), std::move(others.sentences), words};
 }
 
-// The batches of an epoch: those that the sentences of each bucket fill.
-int64_t batches_of(const std::vector<std::vector<int64_t>>& sentences, std::vector<int64_t> buckets,
-                   int64_t batch_size) {
-  std::sort(buckets.begin(), buckets.end());
-  std::map<int64_t, int64_t> counts;  // sentences by the length of their bucket
-  for (const auto& sentence : sentences) {
-    const auto bucket = std::lower_bound(buckets.begin(), buckets.end(), static_cast<int64_t>(sentence.size()));
-    if (bucket != buckets.end()) ++counts[*bucket];
-  }
-  int64_t batches = 0;
-  for (const auto& [length, count] : counts) batches += count / batch_size;
-  return batches;
-}
-
-BatchEndCallback progress(const Program& program, const std::vector<std::vector<int64_t>>& sentences) {
-  if (program.disp_batches) return Speedometer(program.batch_size, program.disp_batches);
-  return ProgressBar(batches_of(sentences, program.buckets, program.batch_size), 40);
-}
-
 void run(const Program& program) {
   seed(1);
   const Sentences sentences = read_sentences(program);
@@ -110,16 +91,17 @@ void run(const Program& program) {
       {.default_bucket_key = train.default_bucket_key(), .context = examples::contexts_of(program.gpus)});
   EpochEndCallbacks saved;
   if (!program.model_prefix.empty()) saved.push_back(do_rnn_checkpoint({cells}, program.model_prefix));
-  module.fit(train, {.eval_data = &unseen,
-                     .eval_metric = std::make_shared<metric::Perplexity>(padding),
-                     .epoch_end_callback = saved,
-                     .batch_end_callback = {progress(program, sentences.train)},
-                     .kvstore = program.kv_store,
-                     .optimizer = program.optimizer,
-                     .optimizer_params = {{"learning_rate", program.lr}, {"wd", program.wd}},
-                     .initializer =
-                         std::make_shared<init::Xavier>(init::XavierOptions{.factor_type = "in", .magnitude = 2.34}),
-                     .num_epoch = static_cast<int>(program.epochs)});
+  module.fit(
+      train,
+      {.eval_data = &unseen,
+       .eval_metric = std::make_shared<metric::Perplexity>(padding),
+       .epoch_end_callback = saved,
+       .batch_end_callback = {examples::progress(program.batch_size, program.disp_batches, train.num_batches())},
+       .kvstore = program.kv_store,
+       .optimizer = program.optimizer,
+       .optimizer_params = {{"learning_rate", program.lr}, {"wd", program.wd}},
+       .initializer = std::make_shared<init::Xavier>(init::XavierOptions{.factor_type = "in", .magnitude = 2.34}),
+       .num_epoch = static_cast<int>(program.epochs)});
   std::cout << "The next word of unseen sentences is one of " << std::fixed << std::setprecision(2)
             << module.score(unseen, std::make_shared<metric::Perplexity>(padding))[0].second << ", of "
             << sentences.words << " words.\n";

@@ -14,6 +14,7 @@
 #include "examples/support/image_training.h"
 #include "examples/support/network_by_name.h"
 #include "examples/support/options.h"
+#include "examples/support/progress.h"
 
 using namespace symbind;
 
@@ -109,17 +110,18 @@ void train(const Program& program) {
   if (!prefix.empty()) checkpoints = {module_checkpoint(*module, prefix, static_cast<int>(training.save_period), true)};
   std::unique_ptr<Monitor> monitor;
   if (training.monitor) monitor = std::make_unique<Monitor>(training.monitor);
-  module->fit(*images.train, {.eval_data = images.validation.get(),
-                              .eval_metric = training.metrics(),
-                              .epoch_end_callback = checkpoints,
-                              .batch_end_callback = {training.progress(images.batches)},
-                              .kvstore = store,
-                              .optimizer = training.optimizer,
-                              .optimizer_params = training.optimizer_params(images.batches),
-                              .initializer = training.start(),
-                              .begin_epoch = static_cast<int>(training.load_epoch),
-                              .num_epoch = static_cast<int>(training.num_epochs),
-                              .monitor = monitor.get()});
+  module->fit(*images.train,
+              {.eval_data = images.validation.get(),
+               .eval_metric = training.metrics(),
+               .epoch_end_callback = checkpoints,
+               .batch_end_callback = {examples::progress(training.batch_size, training.disp_batches, images.batches)},
+               .kvstore = store,
+               .optimizer = training.optimizer,
+               .optimizer_params = training.optimizer_params(images.batches),
+               .initializer = training.start(),
+               .begin_epoch = static_cast<int>(training.load_epoch),
+               .num_epoch = static_cast<int>(training.num_epochs),
+               .monitor = monitor.get()});
   print_memory(*module);
 }
 

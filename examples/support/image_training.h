@@ -98,10 +98,6 @@ struct ImageTraining {
       chosen.push_back(EvalMetric::create(name == "nll-loss" ? "nll_loss" : name));
     return std::make_shared<metric::Composite>(chosen);
   }
-  BatchEndCallback progress(int64_t batches) const {
-    if (disp_batches) return Speedometer(batch_size, disp_batches);
-    return ProgressBar(batches, 40);
-  }
 };
 
 // Reads an epoch and prints how fast that is.

@@ -27,6 +27,9 @@ nb::dict dict_from(nb::handle value, const char* what);  // None: empty; anythin
 // A TypeError: "expected a context, not 5".
 TypeError wrong_type(std::string_view expected, nb::handle value);
 
+// The attributes that an object has itself.
+inline nb::dict attributes_dict(nb::handle object) { return nb::borrow<nb::dict>(nb::object(object.attr("__dict__"))); }
+
 // None for an empty array.
 nb::object array_or_none(const NDArray& array);
 nb::list list_of(const std::vector<NDArray>& arrays);

@@ -36,8 +36,6 @@ EvalMetric* native_of(nb::handle self) {
   return dynamic_cast<BareMetric*>(metric) ? nullptr : metric;
 }
 
-nb::dict attributes_dict(nb::handle self) { return nb::borrow<nb::dict>(nb::object(self.attr("__dict__"))); }
-
 nb::object number_as(nb::handle type, nb::handle value) { return type(value); }
 double float_of(nb::handle value) { return nb::cast<double>(number_as(nb::handle((PyObject*)&PyFloat_Type), value)); }
 int64_t int_of(nb::handle value) { return nb::cast<int64_t>(number_as(nb::handle((PyObject*)&PyLong_Type), value)); }

@@ -395,9 +395,7 @@ void bind_base(nb::module_& m) {
 }
 
 // A member that derived Python classes read, and may replace by an attribute of the same name.
-void set_field(nb::handle cell, const char* name, const nb::object& value) {
-  nb::cast<nb::dict>(nb::getattr(cell, "__dict__"))[name] = value;
-}
+void set_field(nb::handle cell, const char* name, const nb::object& value) { attributes_dict(cell)[name] = value; }
 
 template <class Type, class Get>
 void add_field(Type& type, const char* name, Get get) {
@@ -405,7 +403,7 @@ void add_field(Type& type, const char* name, Get get) {
   type.def_prop_rw(
       name,
       [name, get](nb::pointer_and_handle<Cell> self) -> nb::object {
-        const nb::dict own = nb::cast<nb::dict>(nb::getattr(self.h, "__dict__"));
+        const nb::dict own = attributes_dict(self.h);
         return own.contains(name) ? nb::object(own[name]) : nb::cast(get(*self.p));
       },
       [name](nb::pointer_and_handle<Cell> self, const nb::object& value) { set_field(self.h, name, value); });

@@ -132,6 +132,12 @@ void BucketSentenceIter::begin_epoch() {
   draw();
 }
 
+int64_t BucketSentenceIter::num_batches() const {
+  int64_t batches = 0;
+  for (const Bucket& bucket : buckets_) batches += bucket.sentences() / batch_size_;
+  return batches;
+}
+
 void BucketSentenceIter::draw() {
   if (drawn_) return;
   drawn_ = true;

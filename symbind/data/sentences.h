@@ -66,6 +66,7 @@ class BucketSentenceIter : public DataIter {
 
   const std::vector<int64_t>& buckets() const { return options_.buckets; }
   int64_t discarded() const { return discarded_; }  // sentences longer than the largest bucket
+  int64_t num_batches() const;                      // of an epoch
 
  private:
   struct Bucket {

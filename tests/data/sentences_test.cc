@@ -47,6 +47,7 @@ TEST(Sentences, BatchesHoldSentencesOfABucketAndTheNextWords) {
   EXPECT_EQ(iter.discarded(), 1);
   EXPECT_EQ(iter.provide_data()[0], (DataDesc{"data", {2, 6}, DType::float32, "NT"}));
   EXPECT_EQ(iter.provide_label()[0].name, "softmax_label");
+  EXPECT_EQ(iter.num_batches(), 2);
   const Batches batches = epoch(iter);
   ASSERT_EQ(batches.size(), 2u) << "five sentences of up to three words, one of six";
   std::set<std::vector<double>> seen;
