@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 #include <unordered_map>
 
 #include <pthread.h>
@@ -71,18 +72,42 @@ std::shared_ptr<Kernel> kernel_for(const NodeView& node) {
   return slot;
 }
 
-// May the kernel write to `out` while it reads the inputs, given their addresses?
+// May the kernel write to `out` while it reads this input, given their addresses?
+bool may_write_beside(const Kernel& kernel, const NDArray& input, size_t i, const NDArray& out, int index) {
+  if (!overlap(input, out)) return true;
+  bool allowed = false;
+  for (const auto& [in, written] : kernel.in_place)
+    allowed |= in == static_cast<int>(i) && written == index && input.same_memory(out);
+  return allowed;
+}
+
+// May the kernel write to `out` while it reads the inputs?
 bool may_write(const Kernel& kernel, Context context, std::span<const NDArray> inputs, const NDArray& out, int index) {
   if (out.context() != context) return false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!overlap(inputs[i], out)) continue;
-    bool allowed = false;
-    for (const auto& [in, written] : kernel.in_place)
-      allowed |= in == static_cast<int>(i) && written == index && inputs[i].same_memory(out);
-    if (!allowed) return false;
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!may_write_beside(kernel, inputs[i], i, out, index)) return false;
   return true;
 }
+
+// The same for many outputs: each is compared only with the inputs in its storage.
+constexpr size_t few_outputs = 4;  // for these a comparison with every input is faster
+class InputsByStorage {
+ public:
+  explicit InputsByStorage(std::span<const NDArray> inputs) : inputs_(inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) indices_.emplace(inputs[i].storage_ptr().get(), i);
+  }
+  bool may_write(const Kernel& kernel, Context context, const NDArray& out, int index) const {
+    if (out.context() != context) return false;
+    const auto [first, last] = indices_.equal_range(out.storage_ptr().get());
+    return std::all_of(first, last, [&](const auto& input) {
+      return may_write_beside(kernel, inputs_[input.second], input.second, out, index);
+    });
+  }
+
+ private:
+  std::span<const NDArray> inputs_;
+  std::unordered_multimap<const Storage*, size_t> indices_;
+};
 
 }  // namespace
 
@@ -160,8 +185,14 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
   std::vector<void*> addresses;
   for (size_t i = 0; i < inputs.size(); ++i)
     addresses.push_back(updated_[i] ? inputs[i].mutable_data() : const_cast<void*>(inputs[i].data()));
+  std::optional<InputsByStorage> by_storage;
+  if (out.size() > few_outputs) by_storage.emplace(inputs);
+  const auto is_written_to = [&](size_t i) {
+    if (by_storage) return by_storage->may_write(*kernel_, context_, out[i], static_cast<int>(i));
+    return may_write(*kernel_, context_, inputs, out[i], static_cast<int>(i));
+  };
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const bool given = i < out.size() && may_write(*kernel_, context_, inputs, out[i], static_cast<int>(i));
+    const bool given = i < out.size() && is_written_to(i);
     results.push_back(given ? out[i] : NDArray(outputs_[i].shape, context_, outputs_[i].dtype));
     addresses.push_back(results.back().mutable_data());
   }

@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/target.h"
 
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/graph_fills.h"
 #include "symbind/backend/cuda/host.h"
 #include "symbind/backend/cuda/implementations.h"
 #include "symbind/backend/cuda/random.h"
@@ -75,7 +76,8 @@ std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::fun
   }
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  recorded = cudaStreamEndCapture(device.stream(), &graph) == cudaSuccess && recorded && graph;
+  recorded =
+      cudaStreamEndCapture(device.stream(), &graph) == cudaSuccess && recorded && graph && fill_by_kernels(graph);
   if (recorded) recorded = cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess;
   if (graph) cudaGraphDestroy(graph);
   if (!recorded) {
