@@ -2,8 +2,9 @@
 
 PEER_TORCH, PEER_MXNET and PEER_JAX are the Python interpreters of environments with the peer; a peer without one is
 skipped. Each case runs in its own process. On a CPU Symbind and the peers alternate, so that other load on the machine
-affects them equally; each figure is the median over the rounds. On a GPU (--device gpu) Symbind runs first, because the
-peers compile for about a minute each; --results stores the rows, and a second call measures only what is missing.
+affects them equally; each figure is the median over the rounds. On a GPU (--device gpu) Symbind runs first, then PyTorch as
+it is, and then those that compile for about a minute each: JAX and PyTorch compiled. --results stores the rows, and a
+second call measures only what is missing.
 
 usage: PEER_TORCH=.../bin/python PEER_MXNET=.../bin/python python3 bench/run.py [--rounds 5] [--seconds 3] [--threads 2]
        PEER_TORCH=.../bin/python PEER_JAX=.../bin/python python3 bench/run.py --device gpu [--limit 300] [--batch 128]
@@ -37,14 +38,20 @@ GPU_BATCH = 128  # of ResNet-50
 OURS = "Symbind"
 OURS_BY_MODULE = "Module"  # ours in C++ as the Python script does it
 OURS_IN_PYTHON = "Python"  # the same script as MXNet's
-PEERS = {"PyTorch": ("PEER_TORCH", "torch"), "MXNet": ("PEER_MXNET", "mxnet")}
-GPU_PEERS = {"JAX": ("PEER_JAX", "jax"), "PyTorch": ("PEER_TORCH", "torch")}
+# The variable that names its Python, its script, and options; on a GPU those that compile come last.
+PEERS = {"PyTorch": ("PEER_TORCH", "torch", []), "MXNet": ("PEER_MXNET", "mxnet", [])}
+GPU_PEERS = {
+    "PyTorch": ("PEER_TORCH", "torch", ["--variant", "eager"]),
+    "JAX": ("PEER_JAX", "jax", []),
+    "PyTorch compiled": ("PEER_TORCH", "torch", ["--variant", "compiled"]),
+}
 
 
 def takes_part(name, case):
     """PyTorch's LSTM is one operator; the scripts for JAX and MXNet have fewer networks."""
     left_out = {
         "PyTorch": case == "lstm-train-unrolled",
+        "PyTorch compiled": case == "lstm-train-unrolled",
         "JAX": case not in GPU_CASES,
         "MXNet": case in [*GPU_CASES, "lstm650-train"],
         OURS_IN_PYTHON: case in [*GPU_CASES, "lstm650-train"],
@@ -55,9 +62,9 @@ def takes_part(name, case):
 def named_peers(peers, device):
     """Name, command and environment of the peers whose Python is named."""
     found = {}
-    for name, (variable, library) in peers.items():
+    for name, (variable, library, options) in peers.items():
         if python := os.environ.get(variable):
-            found[name] = ([python, str(BENCH / "peers" / f"{library}_{device}.py")], {})
+            found[name] = ([python, str(BENCH / "peers" / f"{library}_{device}.py"), *options], {})
         else:
             print(f"{variable} is not set: {name} is left out")
     return found
@@ -203,7 +210,7 @@ def print_table(results, peers, arguments):
 def print_small_operator(contest):
     """The time of a + b of ten numbers, for every contestant with a Python."""
     times = {}
-    for name, library in ((OURS_IN_PYTHON, "symbind"), *((peer, library) for peer, (_, library) in PEERS.items())):
+    for name, library in ((OURS_IN_PYTHON, "symbind"), *((peer, library) for peer, (_, library, _) in PEERS.items())):
         if name in contest:
             command, settings = contest[name]
             times[name] = run_row([command[0], str(BENCH / "peers" / "small_op.py"), library], 1, **settings)["us"]

@@ -1,31 +1,37 @@
 #!/usr/bin/env bash
 # Everything there is to learn from a machine with a GPU, in one go: builds with CUDA (and without oneDNN, which such a
 # machine may lack), runs the tests, times networks beside JAX and PyTorch, and prints a table of what happened. A part that
-# fails or takes too long does not keep the others from running; the whole takes less than ten minutes on 16 cores.
+# fails or takes too long does not keep the others from running. The tests take less than ten minutes on 16 cores, and so
+# does bench.
 #
 # usage: tools/device_check.sh [PART...]
-#   cuda       the tests of the CUDA backend
-#   sanitize   the same under compute-sanitizer (only when asked for)
-#   bench      steps and predictions of ResNet-50 and of small networks, here, in JAX and in PyTorch (whose Python PEER_JAX and
-#              PEER_TORCH name: python3), fit beside a bare step, and where the time goes
+#   cuda       the tests of the CUDA backend, and networks with poisoned memory
 #   tests      every other C++ test
 #   python     the tests of the Python package, where nanobind and pytest are installed
+#   sanitize   tests of the CUDA backend under compute-sanitizer (only when asked for)
+#   bench      steps and predictions of ResNet-50 and of small networks, here, in JAX and in PyTorch (whose Python PEER_JAX and
+#              PEER_TORCH name: python3), fit beside a bare step, and where the time goes (only when asked for)
 #   operators  every operator beside PyTorch, one row each (only when asked for; needs what python needs)
-# Without a PART: cuda, bench, tests, python. With DEVICE_CHECK_GO_ON=1, bench keeps the rows of the call before and
-# measures only what that had no time for.
+# Without a PART: cuda, tests, python.
+#   DEVICE_CHECK_SECONDS=570   when to stop
+#   DEVICE_CHECK_FILTER=…      the tests of cuda and of sanitize, as for --gtest_filter
+#   DEVICE_CHECK_GO_ON=1       bench keeps the rows of the call before and measures only what that had no time for
+#   SYMBIND_LAPACK_LIBRARY=…   libscipy_openblas.so; without it one that SciPy brought is used, and where there is none, tests
+#                              that factorize matrices on the CPU are skipped
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 parts=("$@")
-((${#parts[@]})) || parts=(cuda bench tests python)
+((${#parts[@]})) || parts=(cuda tests python)
 for wanted in "${parts[@]}"; do
   [[ " cuda sanitize bench tests python operators " == *" $wanted "* ]] || { echo "unknown part $wanted" >&2; exit 2; }
 done
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 build=build/device
 log=$build/log
-jobs=$(nproc)
 mkdir -p "$log"
+mapfile -t cores < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+jobs=${#cores[@]}
 export PATH="$PATH:/usr/local/cuda/bin"
 
 results=()
@@ -54,16 +60,31 @@ part() {
   return $status
 }
 
-# run_tests NAME SECONDS OPTIONS PROGRAM...: test programs concurrently, each in as many shards as keep all cores at work.
-run_tests() {
-  local name=$1 limit=$2 options=$3 program shard shards
-  shift 3
-  shards=$(($# < 4 ? jobs / $# : 4))
-  part "$name" "$limit" xargs -P "$jobs" -L 1 bash -c \
-    "GTEST_TOTAL_SHARDS=\$1 GTEST_SHARD_INDEX=\$2 \$0 --gtest_brief=1 $options"' || { echo "FAILED: $0"; exit 1; }' \
-    < <(for program in "$@"; do
-      for ((shard = 0; shard < shards; shard++)); do echo "$program $shards $shard"; done
-    done)
+# gtest_jobs PROGRAM MOST FILTER [VARIABLE=VALUE]: a line per shard of a test program, MOST of them if it has as many tests.
+gtest_jobs() {
+  local program=$1 most=$2 filter=$3 setting=${4:-} count shard
+  [[ -x $program ]] || return
+  count=$("$program" --gtest_list_tests --gtest_filter="$filter" 2>/dev/null | grep -c '^  ')
+  ((count < most)) && most=$count
+  for ((shard = 0; shard < most; shard++)); do
+    echo "env $setting GTEST_TOTAL_SHARDS=$most GTEST_SHARD_INDEX=$shard $program --gtest_filter='$filter'"
+  done
+}
+
+# run_jobs NAME SECONDS: the commands of standard input, a line each, as many concurrently as there are cores. Each has two
+# cores: test programs that all used all of them would spend their time waiting for each other's threads.
+run_jobs() {
+  local name=$1 folder=$log/$1
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  nl -ba -w 1 -s ' ' >"$folder/commands"
+  [[ -s $folder/commands ]] || return 0
+  part "$name" "$2" xargs -a "$folder/commands" -d '\n' -P "$jobs" --process-slot-var=SLOT -n 1 bash -c '
+    cores=('"${cores[*]}"') number=${2%% *}
+    taskset -c "${cores[SLOT % ${#cores[@]}]},${cores[(SLOT + 1) % ${#cores[@]}]}" bash -c "${2#* }" >"$1/$number.txt" 2>&1 && exit
+    echo "FAILED: ${2#* }"
+    grep -E "Failure|FAILED|Error|fatal" "$1/$number.txt" | head -n 5
+    exit 1' jobs "$folder"
 }
 
 echo "== machine"
@@ -84,26 +105,70 @@ the headers of zlib are missing here: the build will fail
 #endif
 CHECK
 
+# LAPACK for the CPU: SciPy brings one, under a longer name.
+lapack=()
+if [[ -z ${SYMBIND_LAPACK_LIBRARY:-} ]]; then
+  SYMBIND_LAPACK_LIBRARY=$(python3 -c 'import pathlib, scipy
+for found in pathlib.Path(scipy.__file__).parents[1].glob("scipy.libs/libscipy_openblas-*.so"): print(found)' 2>/dev/null |
+    head -n 1)
+fi
+if [[ -n $SYMBIND_LAPACK_LIBRARY ]]; then
+  mkdir -p "$build/lapack"
+  ln -sf "$SYMBIND_LAPACK_LIBRARY" "$build/lapack/libscipy_openblas.so"
+  export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$SYMBIND_LAPACK_LIBRARY")" # what it needs itself
+  lapack=(-DSYMBIND_LAPACK_LIBRARY="$PWD/$build/lapack/libscipy_openblas.so")
+fi
+
 generator=()
 command -v ninja >/dev/null && generator=(-G Ninja)
 part configure 60 cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DSYMBIND_ONEDNN=OFF \
-  -DSYMBIND_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=90 -DSYMBIND_BUILD_EXAMPLES=OFF -DSYMBIND_WERROR=OFF
+  -DSYMBIND_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=90 -DSYMBIND_BUILD_EXAMPLES=OFF -DSYMBIND_WERROR=OFF "${lapack[@]}"
 
-# What the GPU needs comes first: if time runs out, it is the rest that is missing.
-if wants cuda || wants sanitize; then
-  part build_cuda 240 cmake --build "$build" -j "$jobs" --target test_backend
+# All in one call: no core waits for the last file of a part.
+targets=()
+if wants cuda || wants sanitize; then targets+=(test_backend); fi
+wants bench && targets+=(train_step fit)
+wants tests && targets+=(test_programs)
+if wants python || wants operators; then
+  if cmake --build "$build" --target help 2>/dev/null | grep -q '\b_symbind\b'; then
+    targets+=(_symbind)
+  else
+    results+=("$(printf '%-24s %-20s' python "not built: is nanobind installed?")")
+  fi
 fi
+part build 420 cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- -k 0
+
 # Products in full float32: devices are compared at float tolerance.
 export SYMBIND_TF32=0
-wants cuda && run_tests cuda_tests 200 "--gtest_filter='Cuda*:Gpu*'" "$build/tests/test_backend"
+backend=$build/tests/test_backend
+filter=${DEVICE_CHECK_FILTER:-'Cuda*:Gpu*'}
+# all_jobs: the programs whose tests take longest come first.
+all_jobs() {
+  if wants cuda; then
+    gtest_jobs "$backend" 999 "$filter" # a process for each test
+    gtest_jobs "$backend" 999 'CudaNetworks.*' SYMBIND_POISON=1
+  fi
+  if wants tests; then
+    gtest_jobs "$backend" 999 '-Cuda*:Gpu*'
+    for program in "$build"/tests/test_{oracle,ops,exec}; do gtest_jobs "$program" $((4 * jobs)) '*'; done
+    for program in "$build"/tests/test_*; do
+      [[ -d $program || $program == */test_@(backend|oracle|ops|exec) ]] || gtest_jobs "$program" "$jobs" '*'
+    done
+  fi
+  if wants python && [[ " ${targets[*]} " == *" _symbind "* ]]; then
+    for file in tests/python/test_*.py; do
+      echo "env PYTHONPATH=$PWD/$build/python${PYTHONPATH:+:$PYTHONPATH} python3 -m pytest -q -p no:cacheprovider --durations=5 $file"
+    done
+  fi
+}
+run_jobs tests 400 < <(all_jobs)
 wants sanitize && command -v compute-sanitizer >/dev/null &&
-  part memcheck 300 compute-sanitizer --error-exitcode 1 "$build/tests/test_backend" --gtest_brief=1 \
-    --gtest_filter='CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*'
+  part memcheck 300 compute-sanitizer --error-exitcode 1 "$backend" --gtest_brief=1 \
+    --gtest_filter="${DEVICE_CHECK_FILTER:-CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*}"
 unset SYMBIND_TF32
 
 # Ours and the peers in one table, fit beside a bare step, and where the time goes.
 if wants bench; then
-  part build_bench 240 cmake --build "$build" -j "$jobs" --target train_step fit
   go_on=${DEVICE_CHECK_GO_ON:-0}
   # run_bench NAME SECONDS OPTIONS...: a table of bench/run.py.
   run_bench() {
@@ -129,25 +194,12 @@ if wants bench; then
         --table "$log/${mode}_${dtype}_plan.txt"
     done
   done
-  run_bench bench_small 90 --case mlp-train --case lenet-train --dtype float32
-  run_bench bench_resnet50 $((${#parts[@]} > 1 ? 150 : 540))
+  run_bench bench_small 120 --case mlp-train --case lenet-train --case lstm650-train --dtype float32
+  run_bench bench_b256 60 --case resnet50v1-train --dtype float16 --batch 256
+  run_bench bench_resnet50 540
 fi
 
-export SYMBIND_TF32=0
-if wants tests; then
-  part build_tests 240 cmake --build "$build" -j "$jobs" -- -k 0
-  mapfile -t programs < <(find "$build/tests" -maxdepth 1 -name 'test_*' -type f -executable)
-  run_tests cpp_tests 240 "--gtest_filter='-Cuda*:Gpu*'" "${programs[@]}"
-fi
-if wants python; then
-  part build_python 240 cmake --build "$build" -j "$jobs" --target _symbind
-  # Each file in a process of its own: they share the GPU and the cores.
-  part python_tests 240 env PYTHONPATH="$PWD/$build/python${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=2 bash -c \
-    "cd tests/python && ls test_*.py | xargs -P $((jobs / 2)) -n 1 python3 -m pytest -q -p no:cacheprovider"
-fi
-unset SYMBIND_TF32
 if wants operators; then
-  part build_operators 240 cmake --build "$build" -j "$jobs" --target _symbind
   PEER_TORCH="${PEER_TORCH:-python3}" part operators 300 python3 bench/operators.py --device gpu --build "$build" \
     --json "$log/operators.json"
 fi
@@ -155,15 +207,21 @@ fi
 echo
 echo "== what happened"
 printf '%s\n' "${results[@]}"
-for name in cuda_tests cpp_tests; do
-  [[ -f $log/$name.txt ]] && awk -v name=$name '/\[  PASSED  \]/ { n += $4 } /FAILED  \].*\(/ { print }
-    END { print name ": " n " passed" }' "$log/$name.txt"
-done
-wants python && grep -oE '[0-9]+ (passed|failed|error)' "$log/python_tests.txt" 2>/dev/null |
-  awk '{ n[$2] += $1 } END { for (word in n) printf "Python: %d %s\n", n[word], word }'
+if [[ -s $log/tests/commands ]]; then
+  cat "$log"/tests/*.txt >"$log/all_tests.txt"
+  awk '/^\[  PASSED  \]/ { n += $4 } /^\[  SKIPPED \] [0-9]/ { skipped += $4 } /^\[  FAILED  \].*\(/ { print }
+    END { print "C++: " n " passed, " skipped + 0 " skipped" }' "$log/all_tests.txt"
+  grep -oE '[0-9]+ (passed|failed|skipped|error)' "$log/all_tests.txt" |
+    awk '{ n[$2] += $1 } END { for (word in n) printf "Python: %d %s\n", n[word], word }'
+  grep -hE -A 1 ': Skipped$|^Skipped$' "$log/all_tests.txt" | grep -vE 'Skipped$|^--|^$' | sort | uniq -c | sort -rn | head -n 10
+  echo "the slowest tests:"
+  { sed -nE 's/^\[ +(OK|FAILED) +\] ([^ ,]+).*\(([0-9]+) ms\)$/\3 \2/p' "$log/all_tests.txt"
+    sed -nE 's/^([0-9]+)\.([0-9]{2})s call +(.*)$/\1\20 \3/p' "$log/all_tests.txt"; } |
+    sort -rn | head -n 15 | awk '{ printf "%8.1f s  %s\n", $1 / 1000, $2 }'
+fi
 echo
 if wants bench; then
-  for name in bench_small bench_resnet50; do
+  for name in bench_small bench_b256 bench_resnet50; do
     [[ -f $log/$name.txt ]] && tail -n +2 "$log/$name.txt"
   done
   for name in fit_float32 fit_float16 fit_bfloat16 profile_{train,infer}_float32 profile_{train,infer}_float16; do
@@ -179,4 +237,4 @@ if wants bench; then
   done
 fi
 
-[[ ${results[*]} != *failed* && ${results[*]} != *stopped* ]]
+[[ ${results[*]} != *failed* && ${results[*]} != *stopped* && ${results[*]} != *"not built"* ]]

@@ -1,4 +1,4 @@
-"""PyTorch on a GPU: one JSON row per case, of the fastest variant. Training is timed in groups of ten steps, a
+"""PyTorch on a GPU: one JSON row per case, of the faster variant. Training is timed in groups of ten steps, a
 prediction until its result is on the host."""
 
 import gc
@@ -12,16 +12,12 @@ except ImportError:
     timing.skip("PyTorch")
 from torch_models import CASES, as_it_is, prediction, training_step
 
-VARIANTS = {
-    "eager": as_it_is,
-    "compiled": torch.compile,
-    "graphs": lambda model: torch.compile(model, mode="reduce-overhead"),  # compiled, and replayed as CUDA graphs
-}
+VARIANTS = ("eager", "compiled")
 
 
-def usual_variants(case):
-    """Without those that bring nothing: training does not wait for launches, a prediction does."""
-    return ("eager", "graphs") if "-infer" in case else ("eager", "compiled")
+def compile_for(case):
+    """Compiled; a prediction, which waits for launches, is also replayed as CUDA graphs. Training does not wait."""
+    return lambda model: torch.compile(model, mode="reduce-overhead" if "-infer" in case else "default")
 
 
 def measure(case, variant, arguments):
@@ -37,7 +33,7 @@ def measure(case, variant, arguments):
         "batch": arguments.batch,
         "channels_last": case.startswith("resnet50"),  # whose convolutions are fastest in it; LeNet's are too small
         "dtype": getattr(torch, arguments.dtype),
-        "compiled": VARIANTS[variant],
+        "compiled": compile_for(case) if variant == "compiled" else as_it_is,
     }
     if "-infer" in case:
         step, batch = prediction(case, device, **options)
@@ -51,14 +47,14 @@ def measure(case, variant, arguments):
 
 
 def main():
-    arguments = timing.parse_arguments(__doc__, CASES, any_batch=True, on_device=True, variants=tuple(VARIANTS))
+    arguments = timing.parse_arguments(__doc__, CASES, any_batch=True, on_device=True, variants=VARIANTS)
     torch.set_num_threads(arguments.threads)
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     for case in arguments.case:
         found = {}
-        for variant in arguments.variant or usual_variants(case):
+        for variant in arguments.variant or VARIANTS:
             try:
                 found[variant] = measure(case, variant, arguments)
             except Exception as error:  # a compiler that is missing, say: the others count

@@ -36,6 +36,9 @@ inline constexpr Variable variables[] = {
     {"OMPI_MCA_mpi_ft_enable", 0, 1,
      "set by `mpirun --with-ft ulfm` of Open MPI 5: it tells the others when a worker is lost; read when the first "
      "distributed store is created"},
+    {"SYMBIND_CONCURRENT_STEPS", 1, 1,
+     "let steps of a captured plan run at the same time where neither needs what the other writes; 0: one after the "
+     "other; read when a plan is captured"},
     {"SYMBIND_ELASTIC", 0, 1,
      "let a distributed job continue without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
      "when the first distributed store is created"},

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <unordered_set>
 
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/exec/profiling.h"
 #include "symbind/exec/run_scope.h"
 #include "symbind/ops/custom.h"
 #include "symbind/passes/passes.h"
+#include "symbind/passes/step_capture.h"
 
 namespace symbind {
 namespace {
@@ -185,6 +187,8 @@ StepAccess Plan::accesses(size_t step) const {
   const Location& scratch = memory_.scratch[node.id];
   if (scratch.kind == Location::Kind::arena)
     access.writes.push_back({scratch.index, scratch.offset, scratch.offset + working_bytes(node)});
+  // A user's kernels may share memory with each other.
+  access.alone = node.op().own || node.op().keeps_state || node.op().synchronized;
   return access;
 }
 
@@ -418,11 +422,26 @@ void Plan::run_stretch(Stretch& stretch) {
   };
   // The first run lets libraries initialize; the second is captured.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
-    const Context context = graph_.node(steps_[stretch.begin].node).context;
-    stretch.captured = Target::get(context).capture(Device::get(context), run_steps);
+    stretch.captured = capture(stretch, run_steps);
     if (stretch.captured) return stretch.captured->launch();
   }
   run_steps();
+}
+
+// By the order that the steps need where possible: the gradients of weights do not wait for those of data. Poison is
+// written to memory that no step accesses: then one after the other.
+std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, const std::function<void()>& run_steps) const {
+  const Context context = graph_.node(steps_[stretch.begin].node).context;
+  Target& target = Target::get(context);
+  Device& device = Device::get(context);
+  const bool concurrent = !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
+  if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
+    std::vector<StepAccess> all;
+    for (size_t i = stretch.begin; i < stretch.end; ++i) all.push_back(accesses(i));
+    const auto run_one = [&](size_t step) { run_step(steps_[stretch.begin + step]); };
+    if (auto captured = by_need->capture_steps(device, step_waits(all), run_one)) return captured;
+  }
+  return target.capture(device, run_steps);
 }
 
 NDArray Plan::array_of(TensorId tensor) const {

@@ -158,6 +158,7 @@ class Plan {
   void poison_results(const Part& part) const;
   void poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const;
   void run_stretch(Stretch& stretch);
+  std::unique_ptr<Captured> capture(const Stretch& stretch, const std::function<void()>& run_steps) const;
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
   void run_profiled(const Part& part);

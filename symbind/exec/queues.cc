@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <optional>
 #include <thread>
 
 #include "symbind/core/workers.h"
@@ -11,57 +10,6 @@
 #include "symbind/ops/system.h"
 
 namespace symbind {
-namespace {
-
-// The steps that last accessed each byte of an address space. A write clears the history of its bytes: waiting for the
-// writer implies waiting for everything the writer waited for.
-class History {
- public:
-  // A step reads bytes: it comes after their writer.
-  template <class Wait>
-  void read(const ByteRange& range, size_t queue, size_t step, Wait wait_for) {
-    each(range, [&](Bytes& bytes) {
-      if (bytes.writer) wait_for(*bytes.writer);
-      for (auto& [reader, last] : bytes.readers)
-        if (reader == queue) return void(last = step);
-      bytes.readers.emplace_back(queue, step);
-    });
-  }
-  // A step writes bytes: it comes after their writer and readers.
-  template <class Wait>
-  void write(const ByteRange& range, size_t step, Wait wait_for) {
-    const auto [first, end] = each(range, [&](Bytes& bytes) {
-      if (bytes.writer) wait_for(*bytes.writer);
-      for (const auto& [reader, last] : bytes.readers) wait_for(last);
-    });
-    if (first == end) return;
-    bytes_.erase(std::next(first), end);
-    first->second = {step, {}};
-  }
-
- private:
-  struct Bytes {
-    std::optional<size_t> writer;                    // the last step
-    std::vector<std::pair<size_t, size_t>> readers;  // queues and their last steps, since then
-  };
-  using Pieces = std::map<uintptr_t, Bytes>;  // by begin; each ends where the next starts
-
-  template <class Visit>
-  std::pair<Pieces::iterator, Pieces::iterator> each(const ByteRange& range, Visit visit) {
-    if (range.begin >= range.end) return {bytes_.end(), bytes_.end()};
-    const auto end = split(range.end), first = split(range.begin);
-    for (auto piece = first; piece != end; ++piece) visit(piece->second);
-    return {first, end};
-  }
-  Pieces::iterator split(uintptr_t at) {
-    const auto after = bytes_.upper_bound(at), holds = std::prev(after);
-    return holds->first == at ? holds : bytes_.emplace_hint(after, at, holds->second);
-  }
-
-  Pieces bytes_{{0, {}}};
-};
-
-}  // namespace
 
 Queues::Queues(const std::vector<StepAccess>& steps) {
   std::vector<Context> contexts;
@@ -87,7 +35,7 @@ Queues::Queues(const std::vector<StepAccess>& steps) {
 void Queues::find_waits(const std::vector<StepAccess>& steps) {
   // needed[step][queue]: how many steps of that queue must be done
   std::vector<std::vector<size_t>> needed(steps.size(), std::vector<size_t>(queues_.size(), 0));
-  std::map<int, History> spaces;
+  std::map<int, AccessHistory> spaces;
   for (size_t i = 0; i < steps.size(); ++i) {
     const size_t own = position_[i].first;
     const auto wait_for = [&](size_t earlier) {

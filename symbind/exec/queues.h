@@ -7,29 +7,17 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
 
 #include "symbind/core/context.h"
+#include "symbind/exec/step_order.h"
 #include "symbind/passes/graph.h"
 
 namespace symbind {
 
 class Workers;
-
-// The bytes [begin, end) of an arena, by number, or of memory outside, by address.
-struct ByteRange {
-  static constexpr int outside = -1;
-  int space = outside;
-  uintptr_t begin = 0, end = 0;
-};
-
-struct StepAccess {
-  Context context;
-  std::vector<ByteRange> reads, writes;
-};
 
 class Queues {
  public:

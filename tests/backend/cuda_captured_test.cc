@@ -1,17 +1,23 @@
 // Operators in captured plans: the first run of an executor on a GPU queues its kernels one by one, the second records
-// them, and every later one launches what was recorded.
+// them, and every later one launches what was recorded. Steps that do not need each other may then run concurrently.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/random.h"
+#include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
 #include "symbind/graph/builder.h"
+#include "symbind/passes/step_capture.h"
 
 #include "tests/backend/cuda_cases.h"
 #include "tests/support/gpu_test.h"
+#include "tests/support/networks.h"
 
 namespace symbind::testing {
 namespace {
@@ -68,6 +74,98 @@ TEST_F(CudaCaptured, RunsOfACapturedPlanGiveTheSameBits) {
       if (repeats(tried)) {
         EXPECT_NO_THROW(expect_repeated(tried, gpu(0))) << tried;
       }
+}
+
+// a = x + 1 and b = x · 2, then c = a · b, and a is overwritten when c has read it.
+TEST_F(CudaCaptured, StepsWaitForThoseTheyNeed) {
+  const Shape shape{257, 1031};
+  NDArray x = random_array(shape, 1, -1, 1, DType::float32, gpu(0));
+  const NDArray a = zeros(shape, gpu(0)), b = zeros(shape, gpu(0)), c = zeros(shape, gpu(0));
+  const std::vector<std::function<void()>> steps{
+      [&] {
+        invoke("_plus_scalar", {x}, {{"scalar", "1"}}, {.out = {a}});
+      },
+      [&] {
+        invoke("_mul_scalar", {x}, {{"scalar", "2"}}, {.out = {b}});
+      },
+      [&] {
+        invoke("elemwise_mul", {a, b}, {}, {.out = {c}});
+      },
+      [&] { a.fill(-1); },
+  };
+  for (const auto& step : steps) step();
+  auto* const by_need = dynamic_cast<StepCapture*>(&Target::get(gpu(0)));
+  ASSERT_NE(by_need, nullptr);
+  const std::vector<std::vector<size_t>> waits{{}, {}, {0, 1}, {2}};
+  const auto captured = by_need->capture_steps(Device::get(gpu(0)), waits, [&](size_t step) { steps[step](); });
+  ASSERT_NE(captured, nullptr);
+  for (int run = 0; run < 20; ++run) {
+    const NDArray values = random_array(shape, 2 + static_cast<uint64_t>(run));
+    values.copyto(x);
+    captured->launch();
+    EXPECT_TRUE(same_bits(c.as_copy_in(cpu()), (values + 1) * (values * 2))) << "run " << run;
+    EXPECT_TRUE(same_bits(a.as_copy_in(cpu()), full(shape, -1))) << "run " << run;
+  }
+}
+
+TEST_F(CudaCaptured, AStepThatCannotBeRecordedLeavesTheOthersToRunOneByOne) {
+  auto* const by_need = dynamic_cast<StepCapture*>(&Target::get(gpu(0)));
+  ASSERT_NE(by_need, nullptr);
+  const NDArray array = zeros({3}, gpu(0));
+  const std::vector<std::vector<size_t>> waits{{}, {0}};
+  const auto captured = by_need->capture_steps(Device::get(gpu(0)), waits, [&](size_t step) {
+    array.fill(static_cast<double>(step));
+    if (step == 1) throw Error("not now");
+  });
+  EXPECT_EQ(captured, nullptr);
+  array.fill(5);
+  EXPECT_EQ(array.to_vector<float>(), std::vector<float>(3, 5)) << "the stream records no longer";
+}
+
+// Products of a library that all use one workspace, and recurrent layers, beside each other.
+Network steps_that_run_alone() {
+  const Symbol data = var("data");
+  std::vector<Symbol> branches;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = join("weight", i);
+    branches.push_back(apply("sum", apply("_linalg_gemm2", {data, var(name)}, {}, join("product", i)),
+                             {{"axis", "2"}, {"keepdims", "True"}}, join("sum", i)));
+    const Symbol layers = apply("RNN", {data, var(join("parameters", i)), var(join("state", i))},
+                                {{"mode", "rnn_tanh"}, {"state_size", "8"}, {"num_layers", "1"}}, join("rnn", i));
+    branches.push_back(apply("sum", layers, {{"axis", "2"}, {"keepdims", "True"}}, join("states", i)));
+  }
+  const Symbol all = apply("Concat", branches, {{"num_args", "8"}, {"dim", "2"}}, "all");
+  NamedShapes shapes{{"data", {5, 3, 6}}};
+  for (int i = 0; i < 4; ++i) {
+    shapes[join("weight", i)] = {5, 6, 16};
+    shapes[join("state", i)] = {1, 3, 8};
+  }
+  return {"steps_that_run_alone",
+          apply("MakeLoss", apply("sum", apply("square", all, {}, "squares"), {}, "total"), {}, "loss"), shapes, 0};
+}
+
+TEST_F(CudaCaptured, ConcurrentStepsGiveTheSameBitsAsOneAfterTheOther) {
+  std::vector<Network> networks = networks_for_plans();
+  networks.push_back(steps_that_run_alone());
+  for (const Network& network : networks) {
+    SCOPED_TRACE(network.name);
+    const auto concurrent = bind_with_values(network, gpu(0)),
+               one_by_one = bind_with_values(network, gpu(0), {.options = {.capture = false}});
+    for (int run = 0; run < 6; ++run) {
+      for (const auto& executor : {concurrent, one_by_one}) {
+        set_values(*executor, network.classes, 1 + static_cast<uint64_t>(run));
+        seed(7);
+        executor->forward(true);
+        executor->backward(out_grads_for(*executor));
+      }
+      for (size_t i = 0; i < concurrent->outputs().size(); ++i)
+        EXPECT_TRUE(same_bits(concurrent->outputs()[i].as_copy_in(cpu()), one_by_one->outputs()[i].as_copy_in(cpu())))
+            << "output " << i << " of run " << run;
+      for (const auto& [name, gradient] : concurrent->grad_dict())
+        EXPECT_TRUE(same_bits(gradient.as_copy_in(cpu()), one_by_one->grad_dict().at(name).as_copy_in(cpu())))
+            << name << " of run " << run;
+    }
+  }
 }
 
 }  // namespace

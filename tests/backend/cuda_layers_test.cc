@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -29,6 +30,10 @@ struct Convolved {
   std::vector<int64_t> stride = {}, pad = {}, dilate = {};
   int64_t groups = 1;
   bool channels_last = false;  // is the layout parameter one with channels last?
+
+  friend void PrintTo(const Convolved& c, std::ostream* out) {
+    *out << c.data << " by " << join(comma_separated(c.kernel)) << " to " << c.filters;
+  }
 };
 
 std::string tuple_text(const std::vector<int64_t>& numbers) { return join("(", comma_separated(numbers), ",)"); }
@@ -102,32 +107,31 @@ std::vector<DeviceCase> convolution_cases(const Convolved& c) {
 
 using CudaLayers = GpuTest;
 
-TEST_F(CudaLayers, ConvolutionsAgreeWithTheCpu) {
-  for (const Convolved& c : convolutions) compare_devices(convolution_cases(c));
-}
+// A test for each shape: the library's engines are measured for each, which takes long.
+class OneConvolution : public GpuTest, public ::testing::WithParamInterface<Convolved> {};
 
-TEST_F(CudaLayers, ConvolutionsWithTheirChannelsLastAgreeWithTheCpu) {
-  for (const Convolved& c : convolutions) {
-    if (c.channels_last) continue;
-    for (const DeviceCase& tried : convolution_cases(c)) {
-      const bool weight_grad = tried.op == "_backward_Convolution_weight";
-      for (const DType dtype : float_types)
-        EXPECT_NO_THROW(compare_channels_last(tried, dtype,
-                                              weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
-                                              weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
-            << tried;
-    }
+TEST_P(OneConvolution, AgreesWithTheCpu) { compare_devices(convolution_cases(GetParam())); }
+
+TEST_P(OneConvolution, WithItsChannelsLastAgreesWithTheCpu) {
+  if (GetParam().channels_last) GTEST_SKIP() << "its layout parameter says so already";
+  for (const DeviceCase& tried : convolution_cases(GetParam())) {
+    const bool weight_grad = tried.op == "_backward_Convolution_weight";
+    for (const DType dtype : float_types)
+      EXPECT_NO_THROW(compare_channels_last(tried, dtype,
+                                            weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
+                                            weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
+          << tried;
   }
 }
 
 // Weights too, as the layout pass offers them in training.
-TEST_F(CudaLayers, ConvolutionsWithChannelsLastWeightsAgreeWithTheCpu) {
-  for (const Convolved& c : convolutions) {
-    if (c.channels_last) continue;
-    for (const DeviceCase& tried : convolution_cases(c))
-      for (const DType dtype : float_types) EXPECT_NO_THROW(compare_channels_last(tried, dtype, {0, 1}, {0})) << tried;
-  }
+TEST_P(OneConvolution, WithChannelsLastWeightsAgreesWithTheCpu) {
+  if (GetParam().channels_last) GTEST_SKIP() << "its layout parameter says so already";
+  for (const DeviceCase& tried : convolution_cases(GetParam()))
+    for (const DType dtype : float_types) EXPECT_NO_THROW(compare_channels_last(tried, dtype, {0, 1}, {0})) << tried;
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, OneConvolution, ::testing::ValuesIn(convolutions));
 
 // Few channels and a stride, as the first layer of a network: these can also run over cells of stride × stride
 // positions, which is the fastest form for the larger of them, and their weight gradient in TF32 has its own kernel.
@@ -142,29 +146,32 @@ const std::vector<Convolved> first_layers = {{{8, 3, 224, 224}, {7, 7}, 64, {2, 
                                              {{64, 1, 28, 28}, {5, 5}, 20},
                                              {{4, 1, 9, 9}, {5, 5}, 8}};
 
-void compare_first_layers(const std::vector<DType>& dtypes, double slack) {
-  for (const Convolved& c : first_layers)
-    for (DeviceCase tried : convolution_cases(c)) {
-      if (tried.op == "_backward_Convolution_data") continue;
-      tried.slack *= slack;
-      const bool weight_grad = tried.op == "_backward_Convolution_weight";
-      for (const DType dtype : dtypes)
-        EXPECT_NO_THROW(compare_channels_last(tried, dtype,
-                                              weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
-                                              weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
-            << tried;
-    }
+void compare_first_layer(const Convolved& c, const std::vector<DType>& dtypes, double slack) {
+  for (DeviceCase tried : convolution_cases(c)) {
+    if (tried.op == "_backward_Convolution_data") continue;
+    tried.slack *= slack;
+    const bool weight_grad = tried.op == "_backward_Convolution_weight";
+    for (const DType dtype : dtypes)
+      EXPECT_NO_THROW(compare_channels_last(tried, dtype,
+                                            weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
+                                            weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
+          << tried;
+  }
 }
 
-TEST_F(CudaLayers, FirstLayersAgreeWithTheCpu) {
-  compare_first_layers({DType::float32, DType::float16, DType::bfloat16}, 1);
+class OneFirstLayer : public GpuTest, public ::testing::WithParamInterface<Convolved> {};
+
+TEST_P(OneFirstLayer, AgreesWithTheCpu) {
+  compare_first_layer(GetParam(), {DType::float32, DType::float16, DType::bfloat16}, 1);
 }
 
-TEST_F(CudaLayers, FirstLayersInTf32AgreeWithTheCpu) {
+TEST_P(OneFirstLayer, InTf32AgreesWithTheCpu) {
   setenv("SYMBIND_TF32", "1", 1);
-  compare_first_layers({DType::float32}, 250);  // TF32 has the 10 bits of float16
+  compare_first_layer(GetParam(), {DType::float32}, 250);  // TF32 has the 10 bits of float16
   setenv("SYMBIND_TF32", "0", 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, OneFirstLayer, ::testing::ValuesIn(first_layers));
 
 // What is taken into a convolution: all forms of it for one shape. The bits of `norms` are a norm after the convolution
 // and one before it.
@@ -220,9 +227,11 @@ const std::vector<Convolved> fused_convolutions = {{{2, 4, 6, 5}, {3, 3}, 8},
                                                    {{2, 8, 6, 5}, {1, 1}, 8},
                                                    {{2, 8, 6, 5}, {3, 3}, 8, {2, 2}, {}, {}, 2}};
 
-TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionAgreesWithTheCpu) {
-  for (const Convolved& c : fused_convolutions)
-    for (const DType dtype : float_types) compare_devices(fused_cases(c, dtype));
+class WhatAConvolutionTakesIn : public GpuTest, public ::testing::WithParamInterface<std::tuple<Convolved, DType>> {};
+
+TEST_P(WhatAConvolutionTakesIn, AgreesWithTheCpu) {
+  const auto& [c, dtype] = GetParam();
+  compare_devices(fused_cases(c, dtype));
 }
 
 void compare_fused_channels_last(const Convolved& c, DType dtype, const FusedForms& forms = {}) {
@@ -234,10 +243,13 @@ void compare_fused_channels_last(const Convolved& c, DType dtype, const FusedFor
   }
 }
 
-TEST_F(CudaLayers, WhatIsTakenIntoAConvolutionWithItsChannelsLastAgreesWithTheCpu) {
-  for (const Convolved& c : fused_convolutions)
-    for (const DType dtype : float_types) compare_fused_channels_last(c, dtype);
+TEST_P(WhatAConvolutionTakesIn, WithItsChannelsLastAgreesWithTheCpu) {
+  const auto& [c, dtype] = GetParam();
+  compare_fused_channels_last(c, dtype);
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, WhatAConvolutionTakesIn,
+                         ::testing::Combine(::testing::ValuesIn(fused_convolutions), ::testing::ValuesIn(float_types)));
 
 // Large enough for the library's engines that apply sum, bias and ReLU themselves; some with odd numbers of channels.
 const std::vector<Convolved> larger_convolutions = {
@@ -246,37 +258,38 @@ const std::vector<Convolved> larger_convolutions = {
     {{2, 7, 9, 5}, {3, 3}, 9, {}, {1, 1}}, {{2, 3, 33, 35}, {7, 7}, 64, {2, 2}, {3, 3}}};
 const FusedForms epilogues{.act_types = {"", "relu"}, .norms = {0, 1}};
 
-TEST_F(CudaLayers, EpiloguesOfLargerConvolutionsAgreeWithTheCpu) {
-  for (const Convolved& c : larger_convolutions)
-    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-      compare_devices(fused_cases(c, dtype, epilogues));
-      compare_fused_channels_last(c, dtype, epilogues);
-    }
+class LargerConvolution : public GpuTest, public ::testing::WithParamInterface<Convolved> {};
+
+TEST_P(LargerConvolution, AgreesWithTheCpuWithItsEpilogues) {
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    compare_devices(fused_cases(GetParam(), dtype, epilogues));
+    compare_fused_channels_last(GetParam(), dtype, epilogues);
+  }
 }
 
-TEST_F(CudaLayers, ConvolutionsOf16BitsRoundTheirWeightsThemselves) {
+TEST_P(LargerConvolution, Of16BitsRoundsItsWeightsItself) {
   FusedForms forms = epilogues;
   forms.wide_weights = true;
-  for (const Convolved& c : larger_convolutions)
-    for (const DType dtype : {DType::float16, DType::bfloat16}) {
-      compare_devices(fused_cases(c, dtype, forms));
-      compare_fused_channels_last(c, dtype, forms);
-    }
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    compare_devices(fused_cases(GetParam(), dtype, forms));
+    compare_fused_channels_last(GetParam(), dtype, forms);
+  }
 }
 
 // TF32 has the 10 bits of float16.
-TEST_F(CudaLayers, EpiloguesInTf32AgreeWithTheCpu) {
+TEST_P(LargerConvolution, InTf32AgreesWithTheCpuWithItsEpilogues) {
   setenv("SYMBIND_TF32", "1", 1);
-  for (const Convolved& c : larger_convolutions)
-    for (DeviceCase tried : fused_cases(c, DType::float32, epilogues)) {
-      tried.slack = 1000;
-      std::vector<size_t> last{0};
-      const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
-      if (sum >= 0) last.push_back(static_cast<size_t>(sum));
-      EXPECT_NO_THROW(compare_channels_last(tried, DType::float32, last, {0})) << tried;
-    }
+  for (DeviceCase tried : fused_cases(GetParam(), DType::float32, epilogues)) {
+    tried.slack = 1000;
+    std::vector<size_t> last{0};
+    const int sum = inputs_of(*static_cast<const ConvolutionFused*>(tried.params.get())).sum;
+    if (sum >= 0) last.push_back(static_cast<size_t>(sum));
+    EXPECT_NO_THROW(compare_channels_last(tried, DType::float32, last, {0})) << tried;
+  }
   setenv("SYMBIND_TF32", "0", 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, LargerConvolution, ::testing::ValuesIn(larger_convolutions));
 
 ConvolutionFused with_epilogue(const Convolved& c) {
   ConvolutionFused p;

@@ -15,6 +15,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
+#include "tests/support/lapack.h"
 
 namespace symbind::testing {
 namespace {
@@ -68,6 +69,7 @@ TEST_F(CudaLinalg, ProductsAgreeWithTheCpu) {
 }
 
 TEST_F(CudaLinalg, TriangularProductsAndSystemsAgreeWithTheCpu) {
+  if (lapack_is_missing()) GTEST_SKIP() << without_lapack;
   for (const DType dtype : real)
     for (const Shape& shape : shapes_of_square())
       for (int flags = 0; flags < 8; ++flags) {
@@ -85,6 +87,7 @@ TEST_F(CudaLinalg, TriangularProductsAndSystemsAgreeWithTheCpu) {
 }
 
 TEST_F(CudaLinalg, FactorizationsAgreeWithTheCpu) {
+  if (lapack_is_missing()) GTEST_SKIP() << without_lapack;
   for (const DType dtype : real)
     for (const Shape& shape : shapes_of_square()) {
       const double extent = static_cast<double>(shape[shape.rank() - 1]);
@@ -102,6 +105,7 @@ TEST_F(CudaLinalg, FactorizationsAgreeWithTheCpu) {
 
 // The rows of matrices that need exchanges in reverse order, smaller and larger than what cuBLAS inverts with one call.
 TEST_F(CudaLinalg, InversesOfMatricesThatNeedPivotsAgreeWithTheCpu) {
+  if (lapack_is_missing()) GTEST_SKIP() << without_lapack;
   for (const DType dtype : real)
     for (const int64_t extent : {2, 17, 32, 33, 70, 256, 257}) {
       const NDArray a = shifted({3, extent, extent}, dtype, 2 * static_cast<double>(extent));
@@ -111,6 +115,7 @@ TEST_F(CudaLinalg, InversesOfMatricesThatNeedPivotsAgreeWithTheCpu) {
 
 // Eigenvectors of random matrices differ by more than rounding where eigenvalues are close; what they make does not.
 TEST_F(CudaLinalg, EigenvectorsMakeTheMatrix) {
+  if (lapack_is_missing()) GTEST_SKIP() << without_lapack;
   for (const DType dtype : real) {
     const NDArray a = linalg_syrk(random_array({3, 20, 20}, 6, -1, 1, dtype));
     const auto parts = invoke("_linalg_syevd", {a.as_in_context(gpu(0))});

@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -207,13 +208,23 @@ TEST_P(Functions, EveryOperatorCanBePartOfAProgram) {
   }
 }
 
-TEST_P(Functions, AreTheSameBitsAloneAndInPrograms) {
+// A GPU compiles two programs for each function, a third of a second each: the functions are divided, so that processes
+// can share the work.
+class FunctionsOfAPart : public ::testing::TestWithParam<std::tuple<DType, size_t>> {
+ public:
+  static constexpr size_t parts = 8;
+};
+
+TEST_P(FunctionsOfAPart, AreTheSameBitsAloneAndInPrograms) {
+  const auto [dtype, part] = GetParam();
+  const std::vector<Case> all = cases();
   for (const Context context : all_devices()) {
-    if (!has_programs(GetParam(), context)) continue;
-    const std::vector<NDArray> arrays = three_arrays(GetParam(), context);
-    for (const Case& c : cases()) {
+    if (!has_programs(dtype, context)) continue;
+    const std::vector<NDArray> arrays = three_arrays(dtype, context);
+    for (size_t i = part; i < all.size(); i += parts) {
+      const Case& c = all[i];
       const std::vector<NDArray> own(arrays.begin(), arrays.begin() + static_cast<ptrdiff_t>(c.arity));
-      const std::string where = join(c.name(), " of ", GetParam(), " on ", context);
+      const std::string where = join(c.name(), " of ", dtype, " on ", context);
       expect_same_bits(fused(alone(c), own), one_by_one(alone(c), own), own, where);
       expect_same_bits(fused(among_others(c), arrays), one_by_one(among_others(c), arrays), arrays,
                        where + " among others");
@@ -246,8 +257,14 @@ TEST_P(Functions, AreTheSameBitsAtEveryAlignment) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Functions, ::testing::Values(DType::float32, DType::float16, DType::bfloat16),
+const auto types_of_programs = ::testing::Values(DType::float32, DType::float16, DType::bfloat16);
+INSTANTIATE_TEST_SUITE_P(Types, Functions, types_of_programs,
                          [](const auto& type) { return std::string(name_of(type.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, FunctionsOfAPart,
+                         ::testing::Combine(types_of_programs, ::testing::Range(size_t{0}, FunctionsOfAPart::parts)),
+                         [](const auto& tried) {
+                           return join(name_of(std::get<0>(tried.param)), "_part", std::get<1>(tried.param));
+                         });
 
 TEST(FunctionTables, NameEachFunctionAsItsSourceDoes) {
   EXPECT_TRUE(functions::name_in_source<functions::Add>().ends_with("Add"));

@@ -14,6 +14,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/lapack.h"
 
 namespace symbind::testing {
 namespace {
@@ -30,6 +31,13 @@ NDArray random_matrices(const Shape& shape, uint64_t seed = 5) {
   return random_array(shape, seed, -1, 1, DType::float64);
 }
 
+class Linalg : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (lapack_is_missing()) GTEST_SKIP() << without_lapack;
+  }
+};
+
 // Symmetric positive definite matrices, as a function of any matrices: A · Aᵀ + 1.
 Symbol positive(const Symbol& a) { return elemwise_add(linalg_syrk(a), linalg_makediag(Symbol::variable("ones"))); }
 void expect_gradient(const Symbol& net, const NDArray& a) {
@@ -37,7 +45,7 @@ void expect_gradient(const Symbol& net, const NDArray& a) {
   EXPECT_TRUE(check_gradient(net, {{"a", a}, {"ones", filled(rows, 1)}}, {.skip = {"ones"}}));
 }
 
-TEST(Linalg, FactorsOfSymmetricMatricesHaveTheirGradients) {
+TEST_F(Linalg, FactorsOfSymmetricMatricesHaveTheirGradients) {
   const Symbol a = positive(Symbol::variable("a"));
   const NDArray values = random_matrices({2, 3, 3});
   expect_gradient(linalg_potrf(a), values);
@@ -49,13 +57,13 @@ TEST(Linalg, FactorsOfSymmetricMatricesHaveTheirGradients) {
   expect_gradient(linalg_inverse(a), values);
 }
 
-TEST(Linalg, EachOutputOfAnLQFactorizationHasAGradientAlone) {
+TEST_F(Linalg, EachOutputOfAnLQFactorizationHasAGradientAlone) {
   const NDArray values = random_matrices({2, 2, 3});
   for (const int output : {0, 1})
     EXPECT_TRUE(check_gradient(linalg_gelqf(Symbol::variable("a"))[static_cast<size_t>(output)], {{"a", values}}));
 }
 
-TEST(Linalg, FactorsMultiplyToTheMatrix) {
+TEST_F(Linalg, FactorsMultiplyToTheMatrix) {
   const NDArray a = random_matrices({3, 40, 40});
   const NDArray one = linalg_makediag(filled({3, 40}, 1)), symmetric = linalg_syrk(a);
   const NDArray l = linalg_potrf(symmetric + one);
@@ -68,7 +76,7 @@ TEST(Linalg, FactorsMultiplyToTheMatrix) {
   EXPECT_TRUE(all_close(linalg_gemm2(linalg_inverse(a), a), one, {.absolute = 1e-8}));
 }
 
-TEST(Linalg, SolutionsSatisfyTheirSystem) {
+TEST_F(Linalg, SolutionsSatisfyTheirSystem) {
   const NDArray a = random_matrices({2, 6, 6}) + linalg_makediag(filled({2, 6}, 3));
   const NDArray b = random_matrices({2, 6, 6}, 9);
   for (const bool transpose : {false, true})
@@ -80,7 +88,7 @@ TEST(Linalg, SolutionsSatisfyTheirSystem) {
 }
 
 // Larger than the parts that a kernel multiplies at a time, in a type that a library may multiply.
-TEST(Linalg, ProductsWithTrianglesReadNothingElse) {
+TEST_F(Linalg, ProductsWithTrianglesReadNothingElse) {
   const int64_t extent = 150;
   const NDArray b = random_array({2, extent, extent}, 9);
   for (const bool lower : {false, true}) {
@@ -101,13 +109,13 @@ TEST(Linalg, ProductsWithTrianglesReadNothingElse) {
   }
 }
 
-TEST(Linalg, ReadsTheLowerTriangleOfSymmetricMatricesAlone) {
+TEST_F(Linalg, ReadsTheLowerTriangleOfSymmetricMatricesAlone) {
   const NDArray a = square({4, nan, 2, 5});
   EXPECT_EQ(linalg_potrf(a).to_vector<double>(), (Numbers{2, 0, 1, 2}));
   EXPECT_EQ(invoke("_linalg_syevd", {square({3, nan, 0, 2})})[1].to_vector<double>(), (Numbers{2, 3}));
 }
 
-TEST(Linalg, MatricesThatCannotBeFactorizedAreNamed) {
+TEST_F(Linalg, MatricesThatCannotBeFactorizedAreNamed) {
   const NDArray two = array(Numbers{1, 0, 0, 1, 1, 2, 2, 1}, {2, 2, 2}).astype(DType::float64);
   EXPECT_TRUE(fails_with([&] { linalg_potrf(two); }, "matrix 1 of A is not positive definite", "order 2"));
   EXPECT_TRUE(fails_with([&] { linalg_inverse(square({1, 2, 2, 4})); }, "matrix 0 of A is singular"));
@@ -118,13 +126,13 @@ TEST(Linalg, MatricesThatCannotBeFactorizedAreNamed) {
       "matrix 0 of A is no Cholesky factor", "element 1"));
 }
 
-TEST(Linalg, NaNStaysNaN) {
+TEST_F(Linalg, NaNStaysNaN) {
   const NDArray a = square({nan, 0, 0, 1});
   for (const char* op : {"_linalg_potrf", "_linalg_potri", "_linalg_syevd", "_linalg_det"})
     EXPECT_TRUE(std::isnan(invoke(op, {a})[0].to_vector<double>()[0])) << op;
 }
 
-TEST(Linalg, SingularMatricesHaveDeterminantZeroAndNoGradient) {
+TEST_F(Linalg, SingularMatricesHaveDeterminantZeroAndNoGradient) {
   const NDArray a = square({1, 2, 2, 4});
   EXPECT_EQ(linalg_det(a).to_vector<double>(), (Numbers{0}));
   const auto parts = invoke("_linalg_slogdet", {a});
@@ -138,7 +146,7 @@ TEST(Linalg, SingularMatricesHaveDeterminantZeroAndNoGradient) {
   }
 }
 
-TEST(Linalg, TrianglesAreStoredRowByRowOrColumnByColumn) {
+TEST_F(Linalg, TrianglesAreStoredRowByRowOrColumnByColumn) {
   const NDArray a = square({0, 1, 2, 3, 4, 5, 6, 7, 8});
   EXPECT_EQ(linalg_extracttrian(a).to_vector<double>(), (Numbers{0, 3, 4, 6, 7, 8}));
   EXPECT_EQ(linalg_extracttrian(a, {.lower = false}).to_vector<double>(), (Numbers{0, 1, 4, 2, 5, 8}));
@@ -146,7 +154,7 @@ TEST(Linalg, TrianglesAreStoredRowByRowOrColumnByColumn) {
   EXPECT_EQ(linalg_extracttrian(a, {.offset = -1, .lower = false}).to_vector<double>(), (Numbers{3, 6, 7}));
 }
 
-TEST(Linalg, ErrorsNameTheMatricesThatDoNotFit) {
+TEST_F(Linalg, ErrorsNameTheMatricesThatDoNotFit) {
   const NDArray a = random_matrices({2, 3}), b = random_matrices({2, 4, 5});
   EXPECT_TRUE(fails_with([&] { linalg_gemm2(a, b); }, "as many axes: A (2,3), B (2,4,5)"));
   EXPECT_TRUE(fails_with([&] { linalg_gemm2(a, a); }, "must be equally long: A (2,3), B (2,3)"));

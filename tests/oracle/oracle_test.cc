@@ -11,6 +11,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/graphs.h"
+#include "tests/support/lapack.h"
 
 namespace symbind::testing {
 namespace {
@@ -219,6 +220,9 @@ void expect_grads(const OracleCase& recorded, const Answer& actual, int64_t more
 
 class RecordedCase : public ::testing::TestWithParam<Run> {
  protected:
+  void SetUp() override {
+    if (lacks_lapack(recorded().op, context())) GTEST_SKIP() << without_lapack;
+  }
   const OracleCase& recorded() const { return *GetParam().recorded; }
   Context context() const { return GetParam().context; }
 };

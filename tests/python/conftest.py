@@ -1,13 +1,16 @@
-"""A build without libjpeg and libpng skips the tests that need them, with the library's own words."""
+"""A build without libjpeg and libpng skips the tests that need them, with the library's own words, and so does a machine
+without LAPACK, unless `make` has set up the source tree, which installs it."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import symbind as mx
 
-WITHOUT = re.compile(r"(JPEG|PNG) images are not available: built without lib(jpeg|png)")
+NO_DECODER = r"(JPEG|PNG) images are not available: built without lib(jpeg|png)"
+NO_LAPACK = "LAPACK is not available"
 
 
 def _lacks_a_decoder():
@@ -16,18 +19,27 @@ def _lacks_a_decoder():
         for format in (".jpg", ".png"):
             mx.recordio.pack_img(header, image, img_fmt=format)
     except mx.MXNetError as error:
-        return WITHOUT.search(str(error)) is not None
+        return re.search(NO_DECODER, str(error)) is not None
     return False
 
 
-if _lacks_a_decoder():
+def _lacks_lapack():
+    is_set_up = (Path(__file__).parents[2] / ".venv").exists()
+    return not is_set_up and not mx.runtime.Features().is_enabled("LAPACK")
+
+
+missing = [
+    *([NO_DECODER] if _lacks_a_decoder() else []),
+    *([NO_LAPACK] if _lacks_lapack() else []),
+]
+if missing:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(item, call):
         outcome = yield
         report = outcome.get_result()
         # The words may also be in what a program printed before it failed.
-        reason = WITHOUT.search(str(call.excinfo.getrepr())) if report.failed and call.excinfo else None
-        if reason:
+        text = str(call.excinfo.getrepr()) if report.failed and call.excinfo else ""
+        if reason := re.search("|".join(missing), text):
             report.outcome = "skipped"
             report.longrepr = (str(item.path), item.location[1], f"Skipped: {reason.group(0)}")

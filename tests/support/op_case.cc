@@ -8,6 +8,7 @@
 
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/lapack.h"
 
 namespace symbind::testing {
 
@@ -124,6 +125,10 @@ void expect_same(const Answer& actual, const Answer& expected, Tolerance toleran
 }
 
 }  // namespace
+
+void OpCaseTest::SetUp() {
+  if (lacks_lapack(GetParam().op, GetParam().context)) GTEST_SKIP() << without_lapack;
+}
 
 TEST_P(OpCaseTest, MatchesItsReferenceInEveryType) {
   const OpCase& op_case = GetParam();

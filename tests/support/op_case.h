@@ -62,7 +62,10 @@ inline auto on_every_device(const std::vector<OpCase>& cases) { return ::testing
 std::string op_case_name(const ::testing::TestParamInfo<OpCase>& info);  // "dot_transposed_on_cpu"
 
 // Every case goes through every check; one that does not apply to a case is skipped.
-class OpCaseTest : public ::testing::TestWithParam<OpCase> {};
+class OpCaseTest : public ::testing::TestWithParam<OpCase> {
+ protected:
+  void SetUp() override;  // skips what the machine cannot run
+};
 
 // The operator on one variable per input, and values for them.
 Symbol symbol_of(const OpCase& op_case);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/core/error.h"
 
@@ -98,6 +99,7 @@ cublasHandle_t blas_handle(CudaDevice& device, cudaStream_t stream) {
     return std::static_pointer_cast<void>(made);
   }));
   check_blas_call(cublasSetStream_v2(held->handle, stream), "[linalg]", "choosing a stream");
+  run_alone();  // all calls of a handle use one workspace
   return held->handle;
 }
 

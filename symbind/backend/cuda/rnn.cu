@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "symbind/backend/convert.h"
+#include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/rnn_plan.h"
 #include "symbind/backend/cuda/scratch_layout.h"
@@ -243,6 +244,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const SequenceLengths lengths_of(node, params, args_at.lengths, layers.size);
   const auto run = [=](const Args& args) {
     const cudaStream_t stream = stream_of(args);
+    run_alone();  // cuDNN's blocks may wait for each other
     const std::vector<int> lengths = lengths_of.fetch(args);
     void* const scratch = align(args.scratch);
     const RnnSize& size = layers.size;
@@ -319,6 +321,7 @@ class RnnBackward {
 
   void operator()(const Args& args) const {
     const cudaStream_t stream = stream_of(args);
+    run_alone();
     const std::vector<int> lengths = lengths_.fetch(args);
     if (recomputes_)
       run_forward(args, lengths, stream);

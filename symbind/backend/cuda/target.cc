@@ -1,5 +1,6 @@
 #include "symbind/backend/cuda/target.h"
 
+#include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/graph_fills.h"
 #include "symbind/backend/cuda/host.h"
@@ -56,8 +57,10 @@ std::vector<Implementation> CudaTarget::own(const OpDef& op) {
   return list;
 }
 
-std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::function<void()>& work) {
-  CudaDevice& device = CudaDevice::of(any_device);
+namespace {
+
+// `record` queues the work, and returns false if CUDA cannot record it.
+std::unique_ptr<Captured> captured(CudaDevice& device, const std::function<bool()>& record) {
   const Queueing queueing(device);
   if (cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeRelaxed) != cudaSuccess) {
     cudaGetLastError();
@@ -65,7 +68,7 @@ std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::fun
   }
   bool recorded = true;
   try {
-    work();
+    recorded = record();
   } catch (const Error&) {
     recorded = false;  // it will recur, and be reported, when the work runs uncaptured
   } catch (...) {
@@ -85,6 +88,21 @@ std::unique_ptr<Captured> CudaTarget::capture(Device& any_device, const std::fun
     return nullptr;
   }
   return std::make_unique<CapturedGraph>(device, executable);
+}
+
+}  // namespace
+
+std::unique_ptr<Captured> CudaTarget::capture(Device& device, const std::function<void()>& work) {
+  return captured(CudaDevice::of(device), [&] {
+    work();
+    return true;
+  });
+}
+
+std::unique_ptr<Captured> CudaTarget::capture_steps(Device& any_device, std::span<const std::vector<size_t>> waits,
+                                                    const std::function<void(size_t step)>& run_step) {
+  CudaDevice& device = CudaDevice::of(any_device);
+  return captured(device, [&] { return record_steps(device.stream(), waits, run_step); });
 }
 
 void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(); }

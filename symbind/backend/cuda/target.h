@@ -4,16 +4,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbind/passes/step_capture.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 
-class CudaTarget final : public Target {
+class CudaTarget final : public Target, public StepCapture {
  public:
   CudaTarget();
   // Null if CUDA cannot capture the work: it then runs step by step, and reports errors itself. Other threads that
   // queue work on the device wait until it is captured.
   std::unique_ptr<Captured> capture(Device& device, const std::function<void()>& work) override;
+  std::unique_ptr<Captured> capture_steps(Device& device, std::span<const std::vector<size_t>> waits,
+                                          const std::function<void(size_t step)>& run_step) override;
   void* stream(Device& device) override;
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;
 

@@ -1,0 +1,21 @@
+// Steps of a plan that are captured in the order that their data requires (passes/step_capture.h).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+namespace symbind::cuda_backend {
+
+// Runs the steps while the stream is captured, each after the steps it waits for. False: CUDA cannot record them so.
+bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
+                  const std::function<void(size_t step)>& run_step);
+
+// Called by a kernel before it queues work that uses more than its arrays and scratch: a library's own workspace, or
+// blocks that wait for each other and need the whole GPU. In a captured plan no other step runs at the same time.
+void run_alone();
+
+}  // namespace symbind::cuda_backend

@@ -1,0 +1,24 @@
+// Capturing steps in the order that their data requires, so that small ones run at the same time: offered by targets
+// that can (those of GPUs), beside Target::capture.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "symbind/passes/target.h"
+
+namespace symbind {
+
+class StepCapture {
+ public:
+  virtual ~StepCapture() = default;
+  // Records the work that run_step(0), run_step(1), … queue on the device. When it is launched, step i begins as soon
+  // as the steps waits[i], all of which come before it, have ended. Null if the device cannot record it.
+  virtual std::unique_ptr<Captured> capture_steps(Device& device, std::span<const std::vector<size_t>> waits,
+                                                  const std::function<void(size_t step)>& run_step) = 0;
+};
+
+}  // namespace symbind
