@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "symbind/core/device_queue.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/nccl/functions.h"
@@ -111,7 +112,8 @@ class NcclConnector final : public GpuConnector {
     std::string text;
     for (const char byte : properties.uuid.bytes)
       for (const int digit : {(byte >> 4) & 15, byte & 15}) text += "0123456789abcdef"[digit];
-    return text;
+    const std::string host = environment::text("NCCL_HOSTID").value();
+    return host.empty() ? text : join(text, " of ", host);
   }
 
   Id make_id() const override {
