@@ -3,6 +3,7 @@
 #include "kvstore.h"
 
 #include "symbind/core/error.h"
+#include "symbind/core/text.h"
 
 #include "bindings.h"
 #include "convert.h"
@@ -111,6 +112,12 @@ void set_updater(nb::pointer_and_handle<KVStore> self, nb::object updater) {
   self.p->set_updater(std::move(function));
 }
 
+bool is_capable(const std::string& capability, bool has_optimizer) {
+  require(lower_case(capability) == "optimizer", "there is no capability '", capability,
+          "': 'optimizer' is the only one");
+  return has_optimizer;
+}
+
 }  // namespace
 
 KVStoreArg kvstore_from(nb::handle value, nb::handle keeper) {
@@ -168,8 +175,14 @@ void bind_kvstore(nb::module_& m) {
            nb::call_guard<ReleaseGil>())
       .def("set_command_handler", &set_command_handler, nb::arg("handler").none(),
            "What send_command_to_servers of any worker calls here: a function (head, body).")
-      .def_static(
-          "is_capable", [](const std::string& capability) { return capability == "optimizer"; }, nb::arg("capability"))
+      .def(
+          "is_capable",
+          [](const KVStore& self, const std::string& capability) {
+            return is_capable(capability, self.has_optimizer());
+          },
+          nb::arg("capability"), "Whether the store can do that: \"optimizer\".")
+      // Of the class, as in MXNet: KVStore.is_capable("optimizer").
+      .def("is_capable", [](const std::string& capability) { return is_capable(capability, true); })
       .def("save_optimizer_states", &KVStore::save_optimizer_states, nb::arg("fname"),
            nb::arg("dump_optimizer") = false, nb::call_guard<ReleaseGil>(),
            "Writes the states of the store's optimizer to a file.")

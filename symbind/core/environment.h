@@ -75,6 +75,9 @@ inline constexpr TextVariable texts[] = {
      "`server` or `scheduler`: this process trains nothing; in a job of mpirun it holds the keys of `dist_async` "
      "stores, else it ends with code 0; read by `import symbind` and when a distributed store is created"},
     {"HOME", "the user's folder, for `SYMBIND_CACHE_DIR`"},
+    {"NCCL_HOSTID",
+     "NCCL's own: the name of this host; workers with different names may use one GPU, as if they were on different "
+     "hosts, which is meant for tests; read when workers connect their GPUs"},
     {"ONEDNN_MAX_CPU_ISA",
      "oneDNN's own: the newest instruction set that it uses; read when it is first used. If it is not set, AMX is left "
      "out on machines that report it without the sizes of its tiles, where oneDNN would fail"},

@@ -8,4 +8,8 @@ std::unique_ptr<Download> start_download(Device& device, const void* src, size_t
   return device.is_host() ? nullptr : start_gpu_download(device, src, bytes);
 }
 
+std::unique_ptr<Download> start_download(Device& device, const void* src, size_t bytes, const DeviceEvent& after) {
+  return device.is_host() ? nullptr : start_gpu_download(device, src, bytes, after);
+}
+
 }  // namespace symbind

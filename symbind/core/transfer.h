@@ -10,6 +10,8 @@
 
 namespace symbind {
 
+class DeviceEvent;
+
 // A buffer on a device that is filled from the host again and again. Serves one thread at a time.
 class Upload {
  public:
@@ -29,13 +31,16 @@ class Download {
   virtual const void* data() = 0;
 };
 
-// Both are null for a device whose memory the host reads: there is nothing to transfer. A download has the values that
+// All are null for a device whose memory the host reads: there is nothing to transfer. A download has the values that
 // the memory has after the work queued so far; work queued later may overwrite it.
 std::unique_ptr<Upload> make_upload(Device& device);
 std::unique_ptr<Download> start_download(Device& device, const void* src, size_t bytes);
+// After an event of the device, whatever else is queued. The memory must not change before the data has arrived.
+std::unique_ptr<Download> start_download(Device& device, const void* src, size_t bytes, const DeviceEvent& after);
 
 // Supplied by backend/cuda, or by its stubs, when linking.
 std::unique_ptr<Upload> make_gpu_upload(Device& device);
 std::unique_ptr<Download> start_gpu_download(Device& device, const void* src, size_t bytes);
+std::unique_ptr<Download> start_gpu_download(Device& device, const void* src, size_t bytes, const DeviceEvent& after);
 
 }  // namespace symbind

@@ -10,7 +10,6 @@
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/exec/executor_impl.h"
-#include "symbind/exec/overlap.h"
 #include "symbind/exec/plan_picture.h"
 #include "symbind/passes/gradient.h"
 #include "symbind/passes/passes.h"
@@ -307,7 +306,7 @@ void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArr
 
 void Executor::Impl::run(Compiled& compiled, bool forward) const {
   const GradientWatch::Report* const watch = forward || monitor ? nullptr : GradientWatch::current();
-  if (watch && can_be_watched()) return run_watched_backward(compiled, *watch);
+  if (watch && compiled.plan->has_one_context()) return run_watched_backward(compiled, *watch);
   if (!monitor) return forward ? compiled.plan->run_forward() : compiled.plan->run_backward();
   const Graph& planned = compiled.plan->graph();
   const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
@@ -337,31 +336,38 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
 }
 
-// The first run records which node writes each gradient last; later runs report the gradient after that node.
 void Executor::Impl::run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const {
-  if (compiled.finishes) {
-    const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray>, std::span<const NDArray>) {
-      const auto found = compiled.finishes->find(&node);
-      if (found == compiled.finishes->end()) return;
-      for (const size_t argument : found->second) report(grads[argument]);
-    };
-    return compiled.plan->run_backward(&callback);
+  if (!compiled.completed) set_milestones(compiled);
+  compiled.plan->run_backward([&](size_t milestone, const DeviceEventPtr& event) {
+    std::vector<NDArray> gradients;
+    for (const size_t argument : (*compiled.completed)[milestone]) gradients.push_back(grads[argument]);
+    report(gradients, event);
+  });
+}
+
+// Gradients that are complete one after the other share a milestone until they are worth one.
+void Executor::Impl::set_milestones(Compiled& compiled) const {
+  const std::vector<size_t> steps = compiled.plan->steps_until_final(grads);
+  std::map<size_t, std::vector<size_t>> arguments_after;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (steps[i] > 0 && !typed_grads[i]) arguments_after[steps[i]].push_back(i);
+  std::vector<size_t> milestones;
+  std::vector<std::vector<size_t>> completed;
+  size_t bytes = GradientWatch::bytes_each;  // the first gradient begins a new milestone
+  for (const auto& [count, arguments] : arguments_after) {
+    if (bytes >= GradientWatch::bytes_each) {
+      milestones.push_back(0);
+      completed.emplace_back();
+      bytes = 0;
+    }
+    milestones.back() = count;
+    for (const size_t argument : arguments) {
+      completed.back().push_back(argument);
+      bytes += grads[argument].bytes();
+    }
   }
-  std::map<size_t, const GraphNode*> last;
-  const auto writes = [&](const GraphNode& node, const NDArray& array) {
-    for (size_t i = 0; i < grads.size(); ++i)
-      if (array && grads[i] && !typed_grads[i] && overlap(array, grads[i])) last[i] = &node;
-  };
-  const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
-                                    std::span<const NDArray> made) {
-    for (const NDArray& output : made) writes(node, output);
-    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (updated[i]) writes(node, inputs[i]);
-  };
-  compiled.plan->run_backward(&callback);
-  compiled.finishes.emplace();
-  for (const auto& [argument, node] : last) (*compiled.finishes)[node].push_back(argument);
+  compiled.plan->set_milestones(milestones);
+  compiled.completed = std::move(completed);
 }
 
 void Executor::Impl::notify(const std::string& name, const NDArray& array) const {

@@ -57,8 +57,8 @@ struct Executor::Impl {
   struct Compiled {
     std::unique_ptr<Plan> plan;
     std::vector<std::optional<OutGrad>> out_grads;  // by output; none where the plan needs no gradient of it
-    // The gradients, by argument, that a node of backward is the last to write: known after a watched run.
-    std::optional<std::map<const GraphNode*, std::vector<size_t>>> finishes;
+    // By milestone of backward: the arguments whose gradients are complete there. Known from the first watched run on.
+    std::optional<std::vector<std::vector<size_t>>> completed;
   };
   using PlanKey = std::pair<PlanKind, bool>;  // and whether it is monitored
   std::map<PlanKey, std::unique_ptr<Compiled>> plans;
@@ -91,7 +91,7 @@ struct Executor::Impl {
   void restore_activations(Compiled& compiled) const;
   void require_distinct_args() const;
   void run(Compiled& compiled, bool forward) const;
-  bool can_be_watched() const { return !context.is_gpu() && group2ctx.empty(); }
+  void set_milestones(Compiled& compiled) const;
   void run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const;
   // Calls the current monitor, if any.
   void notify(const std::string& name, const NDArray& array) const;

@@ -1,18 +1,25 @@
-// Gradients as they are finished. While a watch lives, a backward run of the calling thread reports each gradient array
-// after the last step that writes it, so that it can be sent while the run continues. Not reported are: the first run
-// of each plan, monitored runs, runs on several contexts or on a GPU, and gradients that are converted to another type
-// at the end.
+// Gradients as they are finished. While a watch lives, a backward run of the calling thread reports gradient arrays
+// after the last step that writes them, so that they can be sent while the run continues. On a GPU they are reported
+// when that step is queued, or is a part of a captured plan that has been launched, with the event that the GPU reaches
+// after it. Not reported are: runs that are monitored, timed or on several contexts, and gradients that are converted
+// to another type at the end.
 #pragma once
 
 #include <functional>
+#include <span>
 
+#include "symbind/core/device_event.h"
 #include "symbind/core/ndarray.h"
 
 namespace symbind {
 
 class GradientWatch {
  public:
-  using Report = std::function<void(const NDArray& gradient)>;
+  // Gradients are reported together once they have as many bytes: an event takes time in a captured plan.
+  static constexpr size_t bytes_each = size_t{1} << 20;
+
+  // The gradients are complete when the event is reached; null: they are complete.
+  using Report = std::function<void(std::span<const NDArray> gradients, const DeviceEventPtr& complete)>;
   explicit GradientWatch(Report report);
   ~GradientWatch();
   GradientWatch(const GradientWatch&) = delete;

@@ -7,6 +7,7 @@
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
+#include "symbind/exec/overlap.h"
 #include "symbind/exec/profiling.h"
 #include "symbind/exec/run_scope.h"
 #include "symbind/ops/custom.h"
@@ -102,15 +103,14 @@ Plan::~Plan() = default;
 
 void Plan::make_steps() {
   const Context* only = nullptr;
-  bool one_context = true;
   size_t addresses = 0;
   for (const GraphNode& node : graph_.nodes) {
     if (node.is_variable()) continue;
-    if (only && *only != node.context) one_context = false;
+    if (only && *only != node.context) one_context_ = false;
     only = &node.context;
     addresses += node.inputs.size() + static_cast<size_t>(node.outputs);
   }
-  may_capture_ = may_capture_ && one_context && only && only->is_gpu();
+  may_capture_ = may_capture_ && one_context_ && only && only->is_gpu();
   make_cursors();
   addresses_.resize(addresses);
   step_of_node_.assign(graph_.nodes.size(), -1);
@@ -361,6 +361,49 @@ void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
     if (part->queues) make_queues(*part);
 }
 
+// ---- Milestones -----------------------------------------------------------------------------------------------------
+
+std::vector<size_t> Plan::steps_until_final(std::span<const NDArray> arrays) const {
+  std::unordered_map<const Storage*, std::vector<size_t>> in_storage;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i]) in_storage[&arrays[i].storage()].push_back(i);
+  std::vector<size_t> steps(arrays.size(), 0);
+  size_t done = backward_.begin;
+  const auto writes = [&](TensorId tensor) {
+    if (memory_.tensors[tensor].kind != Location::Kind::outside) return;
+    const NDArray written = array_of(tensor);
+    const auto found = in_storage.find(&written.storage());
+    if (found == in_storage.end()) return;
+    for (const size_t i : found->second)
+      if (overlap(written, arrays[i])) steps[i] = done;
+  };
+  for (size_t i = backward_.first_node; i < backward_.end_node; ++i) {
+    const GraphNode& node = graph_.nodes[i];
+    if (node.is_variable()) continue;
+    // A node without a step has its results from steps before it.
+    if (const int step = step_of_node_[node.id]; step >= 0) done = static_cast<size_t>(step) + 1;
+    for (int k = 0; k < node.outputs; ++k) writes(node.first_output + k);
+    const std::vector<bool> updated = node.op().updated_inputs(node.source->params.get(), node.inputs.size());
+    for (size_t k = 0; k < node.inputs.size(); ++k)
+      if (updated[k]) writes(node.inputs[k]);
+  }
+  return steps;
+}
+
+void Plan::set_milestones(const std::vector<size_t>& steps) {
+  for (Stretch& stretch : backward_.stretches) {
+    stretch.captured.reset();
+    stretch.runs = std::min(stretch.runs, 1);  // the next run may be captured
+  }
+  backward_.milestones.clear();
+  if (backward_.begin == backward_.end) return;
+  const Context context = graph_.node(steps_[backward_.begin].node).context;
+  for (const size_t count : steps) {
+    const size_t inside = std::max(count, backward_.begin + 1);  // a run with no step before it reports after its first
+    backward_.milestones.push_back({inside, context.is_gpu() ? make_event(Device::get(context)) : nullptr});
+  }
+}
+
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void Plan::run_forward(const NodeCallback* callback) {
@@ -368,19 +411,20 @@ void Plan::run_forward(const NodeCallback* callback) {
     Target::get(cursor.context)
         .start_random(cursor.storage->device(), static_cast<RandomCursor*>(cursor.storage->mutable_data()),
                       static_cast<uint64_t>(graph_.random_slots));
-  run(forward_, callback);
+  run(forward_, {.node = callback});
 }
 
-void Plan::run_backward(const NodeCallback* callback) { run(backward_, callback); }
+void Plan::run_backward(const NodeCallback* callback) { run(backward_, {.node = callback}); }
+void Plan::run_backward(const MilestoneCallback& reached) { run(backward_, {.milestone = &reached}); }
 
-void Plan::run(Part& part, const NodeCallback* callback) {
+void Plan::run(Part& part, const Callbacks& callbacks) {
   if (generation_ != workspace_->generation()) take_addresses();
   const RunScope scope;
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
   if (&part == &forward_) prepare_cached();
   try {
-    run_part(part, callback);
+    run_part(part, callbacks);
   } catch (...) {  // earlier steps have already written
     mark_written(part);
     throw;
@@ -388,9 +432,9 @@ void Plan::run(Part& part, const NodeCallback* callback) {
   mark_written(part);
 }
 
-void Plan::run_part(Part& part, const NodeCallback* callback) {
-  if (callback) {
-    run_with_callback(part, *callback);
+void Plan::run_part(Part& part, const Callbacks& callbacks) {
+  if (callbacks.node) {
+    run_with_callback(part, *callbacks.node);
   } else if (times_) {
     run_timed(part);
   } else if (profiler::records_plans()) {
@@ -398,7 +442,7 @@ void Plan::run_part(Part& part, const NodeCallback* callback) {
   } else if (part.queues) {
     run_queues(part);
   } else {
-    for (Stretch& stretch : part.stretches) run_stretch(stretch);
+    for (Stretch& stretch : part.stretches) run_stretch(part, stretch, callbacks.milestone);
   }
 }
 
@@ -412,25 +456,45 @@ void Plan::run_step(const Step& step) const {
   step.kernel->run(step.args);
 }
 
-void Plan::run_stretch(Stretch& stretch) {
-  if (stretch.captured) return stretch.captured->launch();
-  const auto run_steps = [&] {
+void Plan::run_stretch(const Part& part, Stretch& stretch, const MilestoneCallback* reached) {
+  const auto before = [](const Milestone& milestone, size_t steps) { return milestone.steps <= steps; };
+  const auto index_after = [&](size_t steps) {
+    const auto& all = part.milestones;
+    return static_cast<size_t>(std::lower_bound(all.begin(), all.end(), steps, before) - all.begin());
+  };
+  const size_t first = index_after(stretch.begin), end = index_after(stretch.end);
+  const auto report = [&](size_t milestone) {
+    if (reached) (*reached)(milestone, part.milestones[milestone].event);
+  };
+  const auto launch = [&] {
+    stretch.captured->launch();
+    for (size_t i = first; i < end; ++i) report(i);
+  };
+  if (stretch.captured) return launch();
+  const auto run_steps = [&](bool captures) {
+    size_t next = first;
     for (size_t i = stretch.begin; i < stretch.end; ++i) {
       run_step(steps_[i]);
       if (poison_) poison_ranges(steps_[i], poison_->after(steps_[i].node));
+      for (; next < end && part.milestones[next].steps == i + 1; ++next) {
+        if (const auto& event = part.milestones[next].event) event->record();
+        if (!captures) report(next);
+      }
     }
   };
   // The first run lets libraries initialize; the second is captured.
   if (may_capture_ && stretch.capturable && stretch.runs++ == 1) {
-    stretch.captured = capture(stretch, run_steps);
-    if (stretch.captured) return stretch.captured->launch();
+    stretch.captured =
+        capture(stretch, std::span(part.milestones).subspan(first, end - first), [&] { run_steps(true); });
+    if (stretch.captured) return launch();
   }
-  run_steps();
+  run_steps(false);
 }
 
 // By the order that the steps need where possible: the gradients of weights do not wait for those of data. Poison is
 // written to memory that no step accesses: then one after the other.
-std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, const std::function<void()>& run_steps) const {
+std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const Milestone> milestones,
+                                        const std::function<void()>& run_steps) const {
   const Context context = graph_.node(steps_[stretch.begin].node).context;
   Target& target = Target::get(context);
   Device& device = Device::get(context);
@@ -438,8 +502,14 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, const std::funct
   if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
     std::vector<StepAccess> all;
     for (size_t i = stretch.begin; i < stretch.end; ++i) all.push_back(accesses(i));
+    std::vector<size_t> joined;  // the step before each milestone
+    for (const Milestone& milestone : milestones) joined.push_back(milestone.steps - 1 - stretch.begin);
+    size_t next = 0;
     const auto run_one = [&](size_t step) { run_step(steps_[stretch.begin + step]); };
-    if (auto captured = by_need->capture_steps(device, step_waits(all), run_one)) return captured;
+    const auto record = [&](size_t) {
+      if (const auto& event = milestones[next++].event) event->record();
+    };
+    if (auto captured = by_need->capture_steps(device, step_waits(all), run_one, joined, record)) return captured;
   }
   return target.capture(device, run_steps);
 }

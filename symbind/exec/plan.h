@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "symbind/core/busy.h"
+#include "symbind/core/device_event.h"
 #include "symbind/core/ndarray.h"
 #include "symbind/core/parallel.h"
 #include "symbind/core/workers.h"
@@ -89,10 +90,21 @@ class Plan {
   // Replaces outside arrays (first) by others (second) of the same shape, type and context, from now on.
   void move_outside(std::span<const std::pair<NDArray, NDArray>> moves);
 
+  // For each array, how many steps of the plan a backward run has finished when no later one writes it; 0: none does.
+  std::vector<size_t> steps_until_final(std::span<const NDArray> arrays) const;
+  // From now on backward runs report when so many steps of the plan are finished, in ascending order. On a GPU the
+  // points are marked by events, also in captured work. None are reported in timed and profiled runs. Only for plans on
+  // one context.
+  void set_milestones(const std::vector<size_t>& steps);
+  bool has_one_context() const { return one_context_; }
+  // Called when the steps before a milestone have run, or are queued on a GPU, which reaches the event after them.
+  using MilestoneCallback = std::function<void(size_t milestone, const DeviceEventPtr& event)>;
+
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
+  void run_backward(const MilestoneCallback& reached);
   // Runs forward again with the same random numbers, for a backward whose activations were overwritten.
-  void rerun_forward() { run(forward_, nullptr); }
+  void rerun_forward() { run(forward_, {}); }
 
   const Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
@@ -124,9 +136,14 @@ class Plan {
     int runs = 0;
     std::unique_ptr<Captured> captured;
   };
+  struct Milestone {
+    size_t steps;                        // of the plan, that are before it
+    std::shared_ptr<DeviceEvent> event;  // none on a CPU
+  };
   struct Part {                 // forward, or backward
     size_t begin = 0, end = 0;  // of steps
     size_t first_node = 0, end_node = 0;
+    std::vector<Milestone> milestones;  // before the stretches, whose captured work has the events
     std::vector<Stretch> stretches;
     std::vector<size_t> writes;  // outside arrays whose version a run advances
     uint64_t timed_runs = 0;
@@ -150,15 +167,20 @@ class Plan {
   NDArray array_of(TensorId tensor) const;
   void find_outside_uses();
   void count_outside_storages();
-  void run(Part& part, const NodeCallback* callback);
-  void run_part(Part& part, const NodeCallback* callback);
+  struct Callbacks {  // null: none
+    const NodeCallback* node = nullptr;
+    const MilestoneCallback* milestone = nullptr;
+  };
+  void run(Part& part, const Callbacks& callbacks);
+  void run_part(Part& part, const Callbacks& callbacks);
   void mark_written(const Part& part) const;
   void run_step(const Step& step) const;
   void poison_arenas() const;
   void poison_results(const Part& part) const;
   void poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const;
-  void run_stretch(Stretch& stretch);
-  std::unique_ptr<Captured> capture(const Stretch& stretch, const std::function<void()>& run_steps) const;
+  void run_stretch(const Part& part, Stretch& stretch, const MilestoneCallback* reached);
+  std::unique_ptr<Captured> capture(const Stretch& stretch, std::span<const Milestone> milestones,
+                                    const std::function<void()>& run_steps) const;
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
   void run_profiled(const Part& part);
@@ -184,6 +206,7 @@ class Plan {
   std::vector<Cached> cached_;
   Part forward_, backward_;
   std::unique_ptr<Poison> poison_;  // none: memory is not poisoned
+  bool one_context_ = true;
   bool may_capture_;
   ThreadPolicy policy_;  // of each context if they run concurrently
   std::unique_ptr<StepTimes> times_;

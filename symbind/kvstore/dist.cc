@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/core/transfer.h"
 #include "symbind/kvstore/dist_async.h"
 #include "symbind/kvstore/dist_elastic.h"
 #include "symbind/kvstore/dist_sync.h"
@@ -81,17 +82,28 @@ std::vector<DistStore::Push> DistStore::checked_pushes(const Keys& keys, const V
 }
 
 // The sum over this worker's devices, on the GPU where the workers may sum it there; else on the CPU, and its words
-// where gradients are compressed.
-void DistStore::take_gradient(Push& push, bool in_place) const {
+// where gradients are compressed. An array that the GPU still computes is on its way to the host until it is complete.
+void DistStore::take_gradient(Push& push, bool in_place, const DeviceEventPtr& complete) const {
   DistEntry& entry = *push.entry;
   const std::optional<Context> gpu = gpu_for(push);
   entry.by_gpu = gpu.has_value();
+  entry.after_queue = !complete;
   if (gpu) {
-    if (!entry.device_sum || entry.device_sum.context() != *gpu || entry.device_sum.shape() != entry.stored.shape())
+    if (!entry.device_sum || entry.device_sum.context() != *gpu || entry.device_sum.shape() != entry.stored.shape()) {
       entry.device_sum = NDArray(entry.stored.shape(), *gpu, entry.stored.dtype());
+      entry.after_queue = true;  // its memory may still be used by work that was queued before it was released
+    }
     const bool is_there = in_place && push.arrays.size() == 1 && push.arrays[0].context() == *gpu;
-    if (!is_there) sum_to(entry.device_sum, push.arrays, entry.copies);
+    if (!is_there) {
+      sum_to(entry.device_sum, push.arrays, entry.copies);
+      entry.after_queue = true;
+    }
     entry.gradient = is_there ? push.arrays[0] : entry.device_sum;
+    return;
+  }
+  if (complete) {
+    const NDArray& array = entry.gradient = push.arrays[0];
+    entry.download = start_download(array.storage().device(), array.data(), array.bytes(), *complete);
     return;
   }
   const bool as_it_is = in_place && push.arrays.size() == 1 && !push.arrays[0].context().is_gpu();
@@ -123,15 +135,15 @@ std::optional<Context> DistStore::gpu_for(const Push& push) const {
   return member_->gpu_for(push.arrays[0].context(), push.entry->stored.dtype());
 }
 
-void DistStore::start(std::vector<Push> pushes, int priority, bool in_place) {
+void DistStore::start(std::vector<Push> pushes, int priority, bool in_place, const DeviceEventPtr& complete) {
   std::vector<DistEntry*> entries;
   for (const Push& each : pushes) entries.push_back(each.entry);
   member_->finish(entries);  // a key has at most one exchange at a time
   for (Push& each : pushes) {
-    take_gradient(each, in_place);
+    take_gradient(each, in_place, complete);
     each.entry->early = false;
   }
-  if (!entries.empty()) member_->push(entries, priority);
+  if (!entries.empty()) member_->push(entries, priority, complete);
 }
 
 void DistStore::push(const Keys& keys, const Values& values, int priority) {
@@ -145,12 +157,17 @@ bool DistStore::may_push_early() const {
   return kind_ != Kind::async && (unit == UpdateUnit::element || unit == UpdateUnit::parameter);
 }
 
-void DistStore::push_early(const Keys& keys, const Values& values, int priority) {
+void DistStore::push_early(const Keys& keys, const Values& values, int priority, const DeviceEventPtr& complete) {
   const InUse use = in_use("push_early");
+  if (complete && member_->compression()) return;
   std::vector<Push> pushes = checked_pushes(keys, values);
   std::vector<DistEntry*> entries;
-  for (const Push& each : pushes) entries.push_back(each.entry);
-  start(std::move(pushes), priority, true);
+  for (const Push& each : pushes) {
+    require(!complete || each.arrays.size() == 1, "[kvstore] early push of key ", each.entry->key, ": ",
+            each.arrays.size(), " arrays are waited for with one event");
+    entries.push_back(each.entry);
+  }
+  start(std::move(pushes), priority, true, complete);
   for (DistEntry* const entry : entries) entry->early = true;
 }
 

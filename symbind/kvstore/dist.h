@@ -28,7 +28,9 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   // Reads the pushed arrays directly, without a copy.
   void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0) override;
   bool may_push_early() const override;
-  void push_early(const Keys& keys, const Values& values, int priority) override;
+  // Compressed gradients that are not complete yet are left to pushpull().
+  void push_early(const Keys& keys, const Values& values, int priority,
+                  const DeviceEventPtr& complete = nullptr) override;
   void row_sparse_pull(const Keys& keys, const Values& outs, const Values& row_ids, int priority = 0) override;
   void set_optimizer(OptimizerPtr optimizer) override;
   void set_updater(UpdateFunction updater) override;
@@ -60,9 +62,9 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   void refuse_for_allreduce(const char* call) const;
   std::vector<Push> checked_pushes(const Keys& keys, const Values& values);
   std::vector<DistEntry*> checked_pulls(const Keys& keys, const Values& outs);
-  void start(std::vector<Push> pushes, int priority, bool in_place);
+  void start(std::vector<Push> pushes, int priority, bool in_place, const DeviceEventPtr& complete = nullptr);
   std::optional<Context> gpu_for(const Push& push) const;
-  void take_gradient(Push& push, bool in_place) const;
+  void take_gradient(Push& push, bool in_place, const DeviceEventPtr& complete) const;
 
   const Kind kind_;
   const SumOn sum_on_;

@@ -19,7 +19,7 @@ Owners AsyncMember::owners() const {
   return {0, peers_->workers()};
 }
 
-void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/) {
+void AsyncMember::push(const std::vector<DistEntry*>& entries, int /*priority*/, const DeviceEventPtr& /*complete*/) {
   peers_->check_failure();
   std::map<int, std::vector<std::pair<DistEntry*, Share>>> of_owner;
   for (DistEntry* const entry : entries) {

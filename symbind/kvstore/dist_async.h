@@ -14,7 +14,7 @@ namespace symbind {
 class AsyncMember final : public DistMember {
  public:
   using DistMember::DistMember;
-  void push(const std::vector<DistEntry*>& entries, int priority) override;
+  void push(const std::vector<DistEntry*>& entries, int priority, const DeviceEventPtr& complete) override;
   std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) override;
 
  protected:

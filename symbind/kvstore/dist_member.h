@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "symbind/core/device_event.h"
+#include "symbind/core/transfer.h"
 #include "symbind/kvstore/compression.h"
 #include "symbind/kvstore/kvstore.h"
 #include "symbind/kvstore/peers.h"
@@ -31,7 +33,9 @@ struct DistEntry {
 
   // What this worker pushes: the sum over its devices, or its compressed words.
   NDArray gradient, words;
-  bool by_gpu = false;  // the gradient is on the GPU on which the workers may sum it, to device_sum
+  bool by_gpu = false;                 // the gradient is on the GPU on which the workers may sum it, to device_sum
+  bool after_queue = false;            // the GPU must finish its queued work before that
+  std::shared_ptr<Download> download;  // of a gradient that is on its way to the host
   // Buffers that the first push allocates and later ones reuse.
   NDArray local_sum, device_sum, residual, total, pulled;
   std::vector<NDArray> copies;
@@ -54,8 +58,9 @@ class DistMember : public Peers::Member, public std::enable_shared_from_this<Dis
   void init(const std::vector<ParamKey>& keys, const std::vector<NDArray>& values);  // by all workers
   void barrier();
   bool all_agree(const std::string& subject, bool own);  // votes yes or no; did every worker vote yes?
-  // The entries have their gradients; the exchange starts when all workers have theirs.
-  virtual void push(const std::vector<DistEntry*>& entries, int priority) = 0;
+  // The entries have their gradients, or will have them when a GPU has reached `complete`; the exchange starts when all
+  // workers have theirs.
+  virtual void push(const std::vector<DistEntry*>& entries, int priority, const DeviceEventPtr& complete) = 0;
   virtual std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) = 0;
   void finish(const std::vector<DistEntry*>& entries);  // waits for the exchanges of these
   void finish_all();

@@ -14,7 +14,7 @@ bool all_by_gpu(const std::vector<DistEntry*>& entries) {
 
 }  // namespace
 
-void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
+void SyncMember::push(const std::vector<DistEntry*>& entries, int priority, const DeviceEventPtr& complete) {
   require_worker("push");
   const UpdateUnit unit = update_.unit();
   Ready ready{.store = number_,
@@ -36,7 +36,19 @@ void SyncMember::push(const std::vector<DistEntry*>& entries, int priority) {
     ready.keys.push_back(entry->key.str());
     ready.bytes.push_back(entry->stored.bytes());
   }
-  peers_->ready(std::move(ready));
+  if (!complete) return peers_->ready(std::move(ready));
+  const auto are_complete = [entries, complete] {
+    return complete->reached() && std::all_of(entries.begin(), entries.end(), [](const DistEntry* entry) {
+             return !entry->download || entry->download->arrived();
+           });
+  };
+  peers_->when(are_complete, [this, entries, ready = std::move(ready)] {
+    for (DistEntry* const entry : entries)
+      if (const auto download = std::exchange(entry->download, nullptr))
+        entry->gradient = NDArray::from_blob(const_cast<void*>(download->data()), entry->gradient.shape(),
+                                             entry->gradient.dtype(), download);
+    peers_->announce(ready);
+  });
 }
 
 std::vector<NDArray> SyncMember::pull(const std::vector<DistEntry*>& entries) {
@@ -82,7 +94,8 @@ void SyncMember::exchange_pushed(const Exchange& exchange) {
 
 void SyncMember::sum_by_gpu(const std::shared_ptr<Round>& round) {
   std::vector<WorkerGpus::Sum> sums;
-  for (const DistEntry* const entry : round->entries) sums.push_back({entry->gradient, entry->device_sum});
+  for (const DistEntry* const entry : round->entries)
+    sums.push_back({entry->gradient, entry->device_sum, entry->after_queue});
   peers_->gpus().all_reduce(std::move(sums), [this, round](bool summed) {
     if (!summed) return start_on_host(round);
     for (DistEntry* const entry : round->entries) entry->is_on_gpu = true;

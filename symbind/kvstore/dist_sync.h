@@ -4,6 +4,9 @@
 //
 // Sums without an update, of arrays that all workers have on GPUs, are left to NCCL (gpu_exchange.h), in an order of
 // its own. In its push a worker votes for that; otherwise its gradient is copied to the host when the exchange starts.
+//
+// A worker announces a push when its gradients are complete, even if a GPU still computes them when push() is called:
+// exchanges start in the order in which gradients become complete, and never wait for a GPU.
 #pragma once
 
 #include "symbind/kvstore/dist_member.h"
@@ -13,7 +16,7 @@ namespace symbind {
 class SyncMember : public DistMember {
  public:
   using DistMember::DistMember;
-  void push(const std::vector<DistEntry*>& entries, int priority) override;
+  void push(const std::vector<DistEntry*>& entries, int priority, const DeviceEventPtr& complete) override;
   std::vector<NDArray> pull(const std::vector<DistEntry*>& entries) override;
   std::optional<Context> gpu_for(Context context, DType dtype) const override;
 

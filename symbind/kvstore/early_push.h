@@ -1,6 +1,7 @@
 // A store that may start to exchange gradients before the update of a step, while other gradients are still computed.
 #pragma once
 
+#include "symbind/core/device_event.h"
 #include "symbind/kvstore/kvstore.h"
 
 namespace symbind {
@@ -11,8 +12,9 @@ class EarlyPush {
   // Not where the optimizer needs all gradients of a step in one call.
   virtual bool may_push_early() const = 0;
   // The next pushpull() of these keys waits for this instead of pushing them again. The arrays must not change until
-  // then.
-  virtual void push_early(const KVStore::Keys& keys, const KVStore::Values& values, int priority) = 0;
+  // then. They are on one GPU and not read before it reaches `complete`; null: they are complete.
+  virtual void push_early(const KVStore::Keys& keys, const KVStore::Values& values, int priority,
+                          const DeviceEventPtr& complete = nullptr) = 0;
 };
 
 }  // namespace symbind

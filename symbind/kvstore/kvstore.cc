@@ -1,10 +1,9 @@
 #include "symbind/kvstore/kvstore.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
+#include <set>
+#include <sstream>
 
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
@@ -20,43 +19,51 @@
 namespace symbind {
 namespace {
 
-// All names.
 struct Kind {
-  std::string_view name;
+  std::string name;
   bool on_device = false;                                     // sums where the arrays are
   std::optional<DistStore::Kind> distributed = std::nullopt;  // over the workers of a job
 };
 
-constexpr std::array kinds = {
-    Kind{"local"},
-    Kind{"local_update_cpu"},
-    Kind{"local_allreduce_cpu"},
-    Kind{"device", true},
-    Kind{"local_allreduce_device", true},
-    Kind{"nccl", true},
-    Kind{"dist_sync", false, DistStore::Kind::sync},
-    Kind{"dist_device_sync", true, DistStore::Kind::sync},
-    Kind{"dist_sync_device", true, DistStore::Kind::sync},
-    Kind{"dist_async", false, DistStore::Kind::async},
-    Kind{"dist_device_async", true, DistStore::Kind::async},
-    Kind{"dist_async_device", true, DistStore::Kind::async},
-    Kind{"horovod", true, DistStore::Kind::allreduce},
-};
+const std::vector<Kind>& named_kinds() {
+  static const std::vector<Kind> kinds = {
+      {"local"},
+      {"local_update_cpu"},
+      {"local_allreduce_cpu"},
+      {"device", true},
+      {"local_allreduce_device", true},
+      {"nccl", true},
+      {"horovod", true, DistStore::Kind::allreduce},
+  };
+  return kinds;
+}
 
-const Kind& kind_of(const std::string& type) {
+// As in MXNet the other distributed stores have no list of names: "dist_sync_device" and "dist_device_sync" are one
+// kind, and synchronous is every one that does not say otherwise.
+std::optional<Kind> kind_by_words(const std::string& name) {
+  std::set<std::string> words;
+  std::istringstream text(name);
+  for (std::string word; std::getline(text, word, '_');) words.insert(word);
+  if (!words.contains("dist")) return std::nullopt;
+  return Kind{name, words.contains("device"), words.contains("async") ? DistStore::Kind::async : DistStore::Kind::sync};
+}
+
+Kind kind_of(const std::string& type) {
   const std::string name = lower_case(type);
-  for (const Kind& kind : kinds)
+  for (const Kind& kind : named_kinds())
     if (kind.name == name) return kind;
-  std::vector<std::string_view> names;
-  for (const Kind& kind : kinds) names.push_back(kind.name);
-  fail("[kvstore] unknown type \"", type, "\": there are ", comma_separated(names));
+  if (const std::optional<Kind> kind = kind_by_words(name)) return *kind;
+  std::vector<std::string> names;
+  for (const Kind& kind : named_kinds()) names.push_back(kind.name);
+  fail("[kvstore] unknown type \"", type, "\": there are ", comma_separated(names),
+       ", dist_sync, dist_async, and both with _device");
 }
 
 }  // namespace
 
 std::shared_ptr<KVStore> KVStore::create(const std::string& type) {
-  const Kind& kind = kind_of(type);
-  const std::string name(kind.name);
+  const Kind kind = kind_of(type);
+  const std::string& name = kind.name;
   if (kind.distributed) {
     if (is_server_process()) {
       serve_job();

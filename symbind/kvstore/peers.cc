@@ -148,10 +148,34 @@ void Peers::post(std::function<void()> task) {
 
 void Peers::ready(Ready what) {
   check_failure();
-  post([this, what = std::move(what)] {
-    if (options_.elastic) remember(what);
-    if (in_step_) offer(what);
-  });
+  post([this, what = std::move(what)] { announce(what); });
+}
+
+void Peers::announce(const Ready& what) {
+  if (options_.elastic) remember(what);
+  if (in_step_) offer(what);
+}
+
+void Peers::when(std::function<bool()> reached, std::function<void()> then) {
+  check_failure();
+  post([this, task = Postponed{std::move(reached), std::move(then)}] { postponed_.push_back(task); });
+}
+
+// Did anything happen?
+bool Peers::run_postponed() {
+  if (failed_at_) postponed_.clear();
+  bool busy = false;
+  for (size_t i = 0; i < postponed_.size();) {
+    if (!postponed_[i].reached()) {
+      ++i;
+      continue;
+    }
+    const Postponed task = std::move(postponed_[i]);
+    postponed_.erase(postponed_.begin() + static_cast<std::ptrdiff_t>(i));
+    task.then();
+    busy = true;
+  }
+  return busy;
 }
 
 void Peers::offer(const Ready& ready) {
@@ -329,6 +353,7 @@ bool Peers::step() {
       task();
       busy = true;
     }
+    busy |= run_postponed();
     for (const Transport::Ticket ticket : transport_->completed()) {
       const auto found = transfers_.find(ticket);
       const std::function<void()> then = std::move(found->second);
@@ -367,7 +392,7 @@ void Peers::rest(bool busy) {
   const Clock::time_point now = Clock::now();
   if (busy) last_busy_ = now;
   if (busy) return;
-  const bool moving = transfers_.size() > messages_ || working_ > 0;
+  const bool moving = transfers_.size() > messages_ || working_ > 0 || !postponed_.empty();
   auto guard = lock();
   if (!tasks_.empty()) return;
   if ((moving || waiting_for_) && now - last_busy_ < eager) {
@@ -523,7 +548,7 @@ void Peers::log_later(const std::string& warning) {
 
 // Does the program wait for other workers, while nothing in progress here can end the wait?
 bool Peers::stalled() const {
-  if (transfers_.size() > messages_ || working_ > 0) return false;
+  if (transfers_.size() > messages_ || working_ > 0 || !postponed_.empty()) return false;
   const auto guard = lock();
   return tasks_.empty() && waiting_for_ && waiting_needs_ == Needs::workers && !(*waiting_for_)();
 }

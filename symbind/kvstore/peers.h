@@ -95,6 +95,9 @@ class Peers {
   int join(std::shared_ptr<Member> member);
   void ready(Ready what);
   void post(std::function<void()> task);  // on the communication thread
+  // Calls `then` on the communication thread as soon as reached() is true there, which must not block. Until then the
+  // worker counts as one that computes. Forgotten after a failure.
+  void when(std::function<bool()> reached, std::function<void()> then);
   // On the thread that updates, one after the other; then `then` on the communication thread.
   void work(std::function<void()> job, std::function<void()> then);
   // Waits until done(), which is called under lock(), and throws the failure if there is one. `needs`: the other
@@ -122,6 +125,7 @@ class Peers {
   void begin_epoch();                          // workers that have joined so far are no longer new
 
   // ---- for the communication thread ----
+  void announce(const Ready& what);                            // as ready(), also while this process leaves
   void state_arrived();                                        // that of a store, from worker 0
   void write(int to, int store, std::vector<std::byte> text);  // to Member::message
   void send(int to, int tag, std::span<const std::byte> data, std::function<void()> then);
@@ -161,6 +165,7 @@ class Peers {
   void tick();
   void deliver(Transport::Message& message);
   void send_message(int to, std::vector<std::byte> text);
+  bool run_postponed();
   void begin(const Exchange& exchange);
   void offer(const Ready& ready);
   void remember(const Ready& ready);
@@ -253,6 +258,11 @@ class Peers {
   std::function<void()> make_member_;     // of a server
   uint64_t exchanges_ = 0;                // started here
   size_t messages_ = 0;                   // being sent
+  struct Postponed {
+    std::function<bool()> reached;
+    std::function<void()> then;
+  };
+  std::deque<Postponed> postponed_;  // by when()
   Clock::time_point next_tick_, last_busy_;
   std::optional<Clock::time_point> failed_at_;
   std::vector<Clock::time_point> last_message_;

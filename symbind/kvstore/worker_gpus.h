@@ -20,10 +20,12 @@ class WorkerGpus {
   // GPU; they may be the same array.
   struct Sum {
     NDArray from, to;
+    bool after_queue = true;  // after the work queued on the GPU; else that has nothing to do with the arrays any more
   };
-  virtual void all_reduce(std::span<const Sum> sums) = 0;  // queued on the GPU; `sums` must live until finished()
-  virtual bool finished() = 0;                             // what was queued; throws errors
-  virtual void abort() = 0;  // ends sums that wait for a lost worker; nothing can be queued afterwards
+  // Beside the GPU's queue; `sums` must live until finished().
+  virtual void all_reduce(std::span<const Sum> sums) = 0;
+  virtual bool finished() = 0;  // the last sums; throws errors
+  virtual void abort() = 0;     // ends sums that wait for a lost worker; nothing can be queued afterwards
 };
 
 // How the workers of a job connect their GPUs.

@@ -38,7 +38,7 @@ void fuse_cells(Graph& graph);
 // Chains and small trees of elementwise operators become one program each (ops/pointwise.h), where the device can run
 // every one of their operators as an instruction.
 void fuse_pointwise(Graph& graph);
-// The conversions of all parameters, and of all gradients, in mixed precision become one operator each.
+// The conversions of all parameters in mixed precision become one operator, those of gradients one for each batch.
 void merge_conversions(Graph& graph);
 
 // ---- For the rules --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // A network in mixed precision converts every parameter to 16 bits before its layer, and every gradient back, each in a
-// kernel that is shorter than its launch. On devices with a kernel for many arrays these become two operators: one at
-// the first conversion of a parameter, and one at the last conversion of a gradient.
+// kernel that is shorter than its launch. On devices with a kernel for many arrays these become one operator at the
+// first conversion of a parameter, and one for each batch of gradients, at the last conversion of the batch.
 #include <map>
 #include <tuple>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "symbind/ops/cast.h"
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/passes/fuse.h"
+#include "symbind/passes/gradient_batches.h"
 #include "symbind/passes/rewrite.h"
 
 namespace symbind {
@@ -20,29 +21,28 @@ struct Conversion {
   NodeId absorbed = NodeId::none;  // a cast whose result only this node reads
 };
 
-// Conversions that share context, resulting type and factor (none: no factor).
-using Groups = std::map<std::tuple<Context, DType, TensorId>, std::vector<Conversion>>;
+// Context, resulting type and factor (none: no factor), which conversions share.
+using Kind = std::tuple<Context, DType, TensorId>;
+using Groups = std::map<Kind, std::vector<Conversion>>;
 
-void merge(const Graph& graph, const Groups& groups, bool at_first, Replacements& replacements) {
-  for (const auto& [group, conversions] : groups) {
-    const auto& [context, dtype, scale] = group;
-    if (conversions.size() < 2) continue;
-    const GraphNode& place = graph.node(at_first ? conversions.front().node : conversions.back().node);
-    ConvertArrays params{.num_arrays = static_cast<int64_t>(conversions.size()), .dtype = dtype};
-    params.scaled = scale != TensorId::none;
-    Replacement merged{fused_node(*place.source, params), {}, {}};
-    for (const Conversion& conversion : conversions) {
-      merged.inputs.push_back(conversion.from);
-      merged.replaced.push_back(conversion.to);
-    }
-    if (params.scaled) merged.inputs.push_back(scale);
-    if (!has_fused_kernel(graph, context, merged)) continue;
-    for (const Conversion& conversion : conversions) {
-      if (conversion.node != place.id) replacements.absorb(conversion.node);
-      if (conversion.absorbed != NodeId::none) replacements.absorb(conversion.absorbed);
-    }
-    replacements.put(place.id, std::move(merged));
+void merge(const Graph& graph, const Kind& kind, const std::vector<Conversion>& conversions, const GraphNode& place,
+           Replacements& replacements) {
+  const auto& [context, dtype, scale] = kind;
+  if (conversions.size() < 2) return;
+  ConvertArrays params{.num_arrays = static_cast<int64_t>(conversions.size()), .dtype = dtype};
+  params.scaled = scale != TensorId::none;
+  Replacement merged{fused_node(*place.source, params), {}, {}};
+  for (const Conversion& conversion : conversions) {
+    merged.inputs.push_back(conversion.from);
+    merged.replaced.push_back(conversion.to);
   }
+  if (params.scaled) merged.inputs.push_back(scale);
+  if (!has_fused_kernel(graph, context, merged)) return;
+  for (const Conversion& conversion : conversions) {
+    if (conversion.node != place.id) replacements.absorb(conversion.node);
+    if (conversion.absorbed != NodeId::none) replacements.absorb(conversion.absorbed);
+  }
+  replacements.put(place.id, std::move(merged));
 }
 
 Groups parameter_casts(const Graph& graph) {
@@ -67,7 +67,8 @@ void merge_parameters(Graph& graph) {
   if (parameter_casts(graph).empty()) return;
   graph = variables_first(graph);
   Replacements replacements(graph);
-  merge(graph, parameter_casts(graph), /*at_first=*/true, replacements);
+  for (const auto& [kind, casts] : parameter_casts(graph))
+    merge(graph, kind, casts, graph.node(casts.front().node), replacements);
   replacements.apply();
 }
 
@@ -93,7 +94,10 @@ void merge_gradients(Graph& graph) {
     groups[{node.context, graph.tensor(to).dtype, scaled ? node.inputs[1] : TensorId::none}].push_back(conversion);
   }
   Replacements replacements(graph);
-  merge(graph, groups, /*at_first=*/false, replacements);
+  const auto bytes_of = [&](const Conversion& conversion) { return graph.tensor(conversion.to).bytes(); };
+  for (const auto& [kind, conversions] : groups)
+    for (const auto& batch : gradient_batches(conversions, bytes_of))
+      merge(graph, kind, batch, graph.node(batch.back().node), replacements);
   replacements.apply();
 }
 

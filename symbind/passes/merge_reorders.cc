@@ -1,7 +1,7 @@
 // A network of convolutions whose kernels read channels-last weights reorders each weight before forward and each
 // gradient after backward. On devices with a kernel for many arrays these reorders become a part of the operator that
 // converts the arrays to another type, if there is one (merge_conversions), and otherwise such an operator of their
-// own.
+// own: one for all weights, and one for each batch of gradients.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -11,6 +11,7 @@
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/system.h"
 #include "symbind/passes/fuse.h"
+#include "symbind/passes/gradient_batches.h"
 #include "symbind/passes/passes.h"
 
 namespace symbind {
@@ -38,7 +39,9 @@ class Merging {
     for (const auto& [conversion, reorders] : after_) absorb_after(graph_.node(conversion), reorders);
     for (const auto& [conversion, reorders] : before_) absorb_before(graph_.node(conversion), reorders);
     for (const auto& [context, reorders] : of_variables_) make_one(reorders, graph_.node(reorders.front()));
-    for (const auto& [context, reorders] : of_outputs_) make_one(reorders, graph_.node(reorders.back()));
+    const auto bytes_of = [&](NodeId reorder) { return graph_.tensor(graph_.node(reorder).first_output).bytes(); };
+    for (const auto& [context, reorders] : of_outputs_)
+      for (const Reorders& batch : gradient_batches(reorders, bytes_of)) make_one(batch, graph_.node(batch.back()));
     replacements_.apply();
   }
 

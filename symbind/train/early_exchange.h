@@ -1,7 +1,9 @@
 // The exchange of gradients with other workers while backward still computes others.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,7 +12,13 @@
 
 namespace symbind {
 
-// Passes gradients to a store as backward finishes them, several at a time.
+// The store, if it may exchange the gradients of a module on so many contexts during backward; else null.
+inline EarlyPush* store_for_early_exchange(KVStore* store, size_t contexts) {
+  auto* const early = contexts == 1 ? dynamic_cast<EarlyPush*>(store) : nullptr;
+  return early && early->may_push_early() ? early : nullptr;
+}
+
+// Passes gradients to a store as backward finishes them.
 class EarlyExchange {
  public:
   EarlyExchange(EarlyPush& store, const std::vector<std::string>& names, const DataParallelExecutorGroup& group)
@@ -19,35 +27,26 @@ class EarlyExchange {
       if (gradients_[i][0]) index_of_[gradients_[i][0].data()] = i;
   }
 
-  void add(const NDArray& gradient) {
-    const auto found = index_of_.find(gradient.data());
-    if (found == index_of_.end()) return;  // of an input
-    keys_.emplace_back(names_[found->second]);
-    values_.push_back(gradients_[found->second]);
-    priority_ = -static_cast<int>(found->second);  // the first layers are needed first
-    bytes_ += gradient.bytes();
-    if (bytes_ >= bytes_worth_pushing) push();
-  }
-
-  void push() {
-    if (keys_.empty()) return;
-    store_.push_early(keys_, values_, priority_);
-    keys_.clear();
-    values_.clear();
-    bytes_ = 0;
+  void push(std::span<const NDArray> finished, const DeviceEventPtr& complete) {
+    KVStore::Keys keys;
+    KVStore::Values values;
+    size_t first = gradients_.size();
+    for (const NDArray& gradient : finished) {
+      const auto found = index_of_.find(gradient.data());
+      if (found == index_of_.end()) continue;  // of an input
+      keys.emplace_back(names_[found->second]);
+      values.push_back(gradients_[found->second]);
+      first = std::min(first, found->second);
+    }
+    // The first layers are needed first.
+    if (!keys.empty()) store_.push_early(keys, values, -static_cast<int>(first), complete);
   }
 
  private:
-  static constexpr size_t bytes_worth_pushing = size_t{1} << 20;
-
   EarlyPush& store_;
   const std::vector<std::string>& names_;
   const DataParallelExecutorGroup::PerDevice& gradients_;
   std::map<const void*, size_t> index_of_;
-  KVStore::Keys keys_;
-  KVStore::Values values_;
-  int priority_ = 0;
-  size_t bytes_ = 0;
 };
 
 }  // namespace symbind

@@ -389,16 +389,13 @@ void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] call bind and init_params first");
   // With a scaled loss, whether gradients are exchanged is known only after the last one.
-  const bool may_be_early =
-      AllowEarlyExchange::allowed() && optimizer_initialized && options_.context.size() == 1 && !scaled_loss_;
-  auto* const store = may_be_early ? dynamic_cast<EarlyPush*>(kvstore_.get()) : nullptr;
-  if (!store || !store->may_push_early() || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
+  const bool may_be_early = AllowEarlyExchange::allowed() && optimizer_initialized && !scaled_loss_;
+  auto* const store = may_be_early ? store_for_early_exchange(kvstore_.get(), options_.context.size()) : nullptr;
+  if (!store || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
   EarlyExchange exchange(*store, param_names_, *exec_group_);
-  {
-    const GradientWatch watch([&](const NDArray& gradient) { exchange.add(gradient); });
-    exec_group_->backward(out_grads);
-  }
-  exchange.push();
+  const GradientWatch watch(
+      [&](std::span<const NDArray> finished, const DeviceEventPtr& complete) { exchange.push(finished, complete); });
+  exec_group_->backward(out_grads);
 }
 
 std::vector<NDArray> Module::get_outputs() {

@@ -15,6 +15,7 @@
 #include "symbind/kvstore/message.h"
 #include "symbind/kvstore/replacement.h"
 #include "symbind/optim/state_keys.h"
+#include "symbind/train/early_exchange.h"
 #include "symbind/train/module.h"
 #include "symbind/train/names.h"
 #include "symbind/train/scaled_loss.h"
@@ -166,8 +167,10 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] call bind, init_params and init_optimizer first");
-  if (!scaled_loss_ || !AllowEarlyExchange::may_finish_later()) return apply_update();
-  scaled_loss_->start_check(*exec_group_);
+  // What backward has begun to exchange continues while the next batch is prepared.
+  const bool has_begun = scaled_loss_ || store_for_early_exchange(kvstore_.get(), options_.context.size());
+  if (!has_begun || !AllowEarlyExchange::may_finish_later()) return apply_update();
+  if (scaled_loss_) scaled_loss_->start_check(*exec_group_);
   update_left_ = true;
 }
 

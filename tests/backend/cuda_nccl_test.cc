@@ -1,5 +1,6 @@
 // Sums and copies between GPUs by NCCL (kvstore/nccl), beside the sums of the device store. Two processes use one GPU
 // as if they were on two hosts (NCCL_HOSTID): NCCL refuses that on one host.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -148,6 +149,15 @@ void sum_everything(WorkerGpus& gpus, int rank, int size) {
     EXPECT_EQ(both.to_vector<float>(), std::vector<float>(3, expected)) << dtype;
     EXPECT_EQ(from.to_vector<float>(), std::vector<float>(1000, static_cast<float>(rank + 1))) << dtype;
   }
+  // Beside work that has nothing to do with the arrays.
+  const NDArray beside = full({1 << 20}, rank + 1, gpu(0)), sum = zeros({1 << 20}, gpu(0)),
+                other = ones({1 << 24}, gpu(0));
+  waitall();
+  for (int i = 0; i < 20; ++i) other.fill(i);
+  const std::vector<WorkerGpus::Sum> at_once = {{beside, sum, /*after_queue=*/false}};
+  gpus.all_reduce(at_once);
+  finish(gpus);
+  EXPECT_EQ(sum.to_vector<float>(), std::vector<float>(1 << 20, static_cast<float>(size * (size + 1) / 2)));
   std::vector<WorkerGpus::Sum> many;
   for (int key = 0; key < 2100; ++key) {
     const NDArray array = full({2}, key, gpu(0));
@@ -172,7 +182,22 @@ TEST_F(CudaNcclTest, OneWorkerSumsOnItsGpu) {
   EXPECT_TRUE(fails_with([&] { gpus->all_reduce({}); }, "no longer connected"));
 }
 
-// NCCL's, with a count of connections.
+// NCCL's, with counts of connections and of sums that wait for no queue.
+class CountingGpus final : public WorkerGpus {
+ public:
+  CountingGpus(std::unique_ptr<WorkerGpus> nccl, std::atomic<int>& early) : nccl_(std::move(nccl)), early_(early) {}
+  void all_reduce(std::span<const Sum> sums) override {
+    early_ += static_cast<int>(std::ranges::count_if(sums, [](const Sum& sum) { return !sum.after_queue; }));
+    nccl_->all_reduce(sums);
+  }
+  bool finished() override { return nccl_->finished(); }
+  void abort() override { nccl_->abort(); }
+
+ private:
+  const std::unique_ptr<WorkerGpus> nccl_;
+  std::atomic<int>& early_;
+};
+
 class CountingConnector final : public GpuConnector {
  public:
   bool takes(Context context, DType dtype) const override { return nccl_->takes(context, dtype); }
@@ -180,9 +205,9 @@ class CountingConnector final : public GpuConnector {
   Id make_id() const override { return nccl_->make_id(); }
   std::unique_ptr<WorkerGpus> connect(Context gpu, const Id& id, int rank, int size) const override {
     ++connections;
-    return nccl_->connect(gpu, id, rank, size);
+    return std::make_unique<CountingGpus>(nccl_->connect(gpu, id, rank, size), early);
   }
-  mutable std::atomic<int> connections = 0;
+  mutable std::atomic<int> connections = 0, early = 0;
 
  private:
   const std::shared_ptr<const GpuConnector> nccl_ = nccl_connector();
@@ -210,6 +235,47 @@ int train_on_one_gpu(int workers) {
 }
 
 TEST_F(CudaNcclTest, AJobOfOneWorkerSumsByNccl) { EXPECT_EQ(train_on_one_gpu(1), 1); }
+
+// Gradients that are complete during backward are summed then, and training gives the bits of steps without that.
+TEST_F(CudaNcclTest, FitSumsGradientsDuringBackward) {
+  constexpr int64_t wide = 600;
+  Symbol net = Symbol::variable("data");
+  for (const char* const name : {"fc1", "fc2", "fc3"}) net = fully_connected(net, {.num_hidden = wide}, name);
+  net = softmax_output(net, {}, "softmax");
+  const auto connector = std::make_shared<CountingConnector>();
+  const auto trained = [&](bool in_fit) {
+    const Quiet quiet;
+    NamedArrays result;
+    const auto work = [&](Worker& worker) {
+      const KVStorePtr store =
+          std::make_shared<DistStore>("horovod", DistStore::Kind::allreduce, DistStore::SumOn::device, worker.peers);
+      seed(7);
+      NDArrayIter data(random_array({40, wide}, 3), labels_of(40), {.batch_size = 8});
+      Module module(net, {.context = {gpu(0)}});
+      module.bind(data.provide_data(), data.provide_label());
+      module.init_params();
+      if (in_fit) {
+        module.fit(data, {.kvstore = store, .num_epoch = 2});
+      } else {
+        module.init_optimizer({.kvstore = store});
+        for (int epoch = 0; epoch < 2; ++epoch) {
+          data.reset();
+          while (const auto batch = data.next()) {
+            module.forward_backward(*batch);
+            module.update();
+          }
+        }
+      }
+      result = module.get_params().arg_params;
+    };
+    for (const std::string& thrown : run_job(1, work, {.peers = {.gpus = connector}})) EXPECT_EQ(thrown, "");
+    return result;
+  };
+  const NamedArrays step_by_step = trained(false);
+  EXPECT_EQ(connector->early, 0);
+  expect_same_bits(trained(true), step_by_step);
+  EXPECT_GE(connector->early, 9 * 6) << "of six arrays in ten steps; the first sums use new memory";
+}
 
 TEST_F(CudaNcclTest, WorkersThatShareAGpuExchangeThroughTheHost) { EXPECT_EQ(train_on_one_gpu(2), 0); }
 

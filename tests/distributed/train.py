@@ -62,12 +62,14 @@ class Halving(mx.optimizer.Optimizer):
 
 def main(folder):
     store = mx.kv.create("horovod")
+    assert not store.is_capable("optimizer")
     rank, workers = store.rank, store.num_workers
     mx.random.seed(rank)
     data = samples(rank, workers)
     module = trained("dist_sync", data, 3)
     assert module._optimizer.rescale_grad == 1 / (8 * workers)
     assert module._kvstore.type == "dist_sync" and module._kvstore.num_workers == workers
+    assert module._kvstore.is_capable("optimizer")
     all_equal(store, module)
     accuracy = module.score(data, "acc")[0][1]
     assert accuracy > 0.9, accuracy

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -25,6 +26,7 @@ struct Hub {
   std::mutex mutex;
   std::map<size_t, std::map<int, std::vector<NDArray>>> pushed;  // by number and worker
   std::atomic<int> connections = 0, sums = 0, aborts = 0;
+  std::vector<std::pair<int64_t, bool>> log;  // worker 0's sums: their sizes, and whether they wait for the queue
   std::function<bool(int rank, size_t number)> takes_part = [](int, size_t) { return true; };
 };
 
@@ -45,6 +47,8 @@ class StandInGpus final : public WorkerGpus {
     }
     const std::lock_guard lock(hub_->mutex);
     hub_->pushed[number_][rank_] = std::move(copies);
+    for (const Sum& sum : sums)
+      if (rank_ == 0) hub_->log.emplace_back(sum.to.size(), sum.after_queue);
   }
 
   bool finished() override {
@@ -237,6 +241,182 @@ TEST_F(GpuExchangeTest, BroadcastsTheValueOfWorkerZero) {
     store->broadcast({"w"}, {full({2}, worker.rank + 7, own_gpu(worker))}, {{out}});
     EXPECT_EQ(values(out), Floats(2, 7)) << "not the sum before it";
   });
+}
+
+// ---- gradients that a GPU still computes ----------------------------------------------------------------------------
+
+// The GPU writes the array and then reaches the event, when the test says so.
+class StandInEvent final : public DeviceEvent {
+ public:
+  void record() override { reached_ = false; }
+  bool reached() const override { return reached_; }
+  void compute(const NDArray& array, double value) {
+    array.fill(value);
+    reached_ = true;
+  }
+
+ private:
+  std::atomic<bool> reached_ = false;
+};
+
+struct Computed {
+  NDArray array;
+  std::shared_ptr<StandInEvent> event = std::make_shared<StandInEvent>();
+  explicit Computed(NDArray unfinished) : array(std::move(unfinished)) { array.fill(-1000); }
+  void push(KVStore& store, const std::string& key, int priority = 0) const {
+    dynamic_cast<EarlyPush&>(store).push_early({key}, {{array}}, priority, event);
+  }
+  void finish(double value) const { event->compute(array, value); }
+};
+
+// Waits until the communication threads of all workers have handled what happened so far.
+void settle(KVStore& other) {
+  for (int i = 0; i < 3; ++i) other.barrier();
+}
+
+TEST_F(GpuExchangeTest, ReadsAGradientWhenItsGpuHasFinishedIt) {
+  run(2, [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker), other = worker.store("dist_sync");
+    store->broadcast({"w"}, {zeros({5}, own_gpu(worker))}, {{zeros({5}, own_gpu(worker))}});
+    for (int step = 1; step <= 3; ++step) {
+      const Computed gradient(zeros({5}, own_gpu(worker)));
+      gradient.push(*store, "w");
+      settle(*other);
+      EXPECT_EQ(hub_->sums, 2 * (step - 1)) << "summed before it was complete";
+      other->barrier();
+      gradient.finish(10 * worker.rank + step);
+      const NDArray out = zeros({5}, own_gpu(worker));
+      store->pushpull({"w"}, {{gradient.array}}, {{out}});
+      EXPECT_EQ(values(out), Floats(5, static_cast<float>(10 + 2 * step)));
+      other->barrier();
+    }
+  });
+  // The first sum uses memory that queued work may have had before; gradients that are complete wait for nothing.
+  EXPECT_EQ(hub_->log, (std::vector<std::pair<int64_t, bool>>{{5, true}, {5, false}, {5, false}}));
+}
+
+// All are pushed at once when a captured plan is launched: the priority must not put the last ones first.
+TEST_F(GpuExchangeTest, SumsGradientsInTheOrderInWhichTheyAreFinished) {
+  run(2, [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker), other = worker.store("dist_sync");
+    for (int size = 1; size <= 3; ++size)
+      store->broadcast({std::to_string(size)}, {zeros({size}, own_gpu(worker))}, {{zeros({size}, own_gpu(worker))}});
+    std::vector<Computed> gradients;
+    for (int size = 3; size >= 1; --size) gradients.emplace_back(zeros({size}, own_gpu(worker)));
+    for (const Computed& gradient : gradients)
+      gradient.push(*store, std::to_string(gradient.array.size()), -static_cast<int>(gradient.array.size()));
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i].finish(1);
+      while (hub_->sums < 2 * static_cast<int>(i + 1)) std::this_thread::sleep_for(1ms);
+      other->barrier();
+    }
+    for (const Computed& gradient : gradients) {
+      const NDArray out = zeros(gradient.array.shape(), own_gpu(worker));
+      store->pushpull({std::to_string(out.size())}, {{gradient.array}}, {{out}});
+      EXPECT_EQ(values(out), Floats(static_cast<size_t>(out.size()), 2));
+    }
+  });
+  ASSERT_EQ(hub_->log.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(hub_->log[i].first, 3 - static_cast<int64_t>(i));
+}
+
+TEST_F(GpuExchangeTest, ExchangesThroughTheHostWhatItsGpuHasFinished) {
+  run(3, [&](Worker& worker) {
+    const KVStorePtr store = worker.store("dist_sync"), other = worker.store("horovod");
+    store->set_optimizer(Optimizer::create("test", {}));  // adds the gradient to the weight
+    store->init({"w"}, {zeros({60000})});
+    const NDArray out = zeros({60000}, own_gpu(worker));
+    for (int step = 1; step <= 3; ++step) {
+      const Computed gradient(zeros({60000}, own_gpu(worker)));
+      gradient.push(*store, "w");
+      settle(*other);
+      gradient.finish(1);
+      store->pushpull({"w"}, {{gradient.array}}, {{out}});
+      EXPECT_EQ(values(out), Floats(60000, static_cast<float>(3 * step)));
+    }
+  });
+}
+
+TEST_F(GpuExchangeTest, LeavesCompressedGradientsToTheUpdate) {
+  run(2, [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker, "dist_device_sync");
+    store->set_gradient_compression({{"type", "2bit"}, {"threshold", "0.5"}});
+    store->init({"w"}, {zeros({40})});
+    const Computed gradient(zeros({40}, own_gpu(worker)));
+    gradient.push(*store, "w");
+    gradient.finish(0.75);
+    const NDArray out = zeros({40});
+    store->pushpull({"w"}, {{gradient.array}}, {{out}});
+    EXPECT_EQ(values(out), Floats(40, 1)) << "twice the threshold";
+  });
+}
+
+// Workers whose programs wait for long computations of their GPUs do not wait for each other.
+TEST_F(GpuExchangeTest, TakesALongComputationForNoDisagreement) {
+  options_.peers.heartbeat = 10ms;
+  run(2, [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker);
+    const NDArray out = zeros({2}, own_gpu(worker));
+    store->broadcast({"w"}, {out}, {{out}});
+    const Computed gradient(zeros({2}, own_gpu(worker)));
+    gradient.push(*store, "w");
+    std::thread gpu([&] {
+      std::this_thread::sleep_for(300ms);
+      gradient.finish(4);
+    });
+    store->pushpull({"w"}, {{gradient.array}}, {{out}});
+    gpu.join();
+    EXPECT_EQ(values(out), Floats(2, 8));
+  });
+}
+
+TEST_F(GpuExchangeTest, NamesAWorkerThatIsLostWhileAGpuComputes) {
+  options_.peers.timeout = 1000ms;
+  options_.peers.heartbeat = 100ms;
+  options_.wires = make_wires(3);
+  const auto work = [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker);
+    const NDArray out = zeros({2}, own_gpu(worker));
+    store->broadcast({"w"}, {out}, {{out}});
+    const Computed gradient(zeros({2}, own_gpu(worker)));  // never finished
+    gradient.push(*store, "w");
+    store->barrier();
+    if (worker.rank == 2) cut_off(*options_.wires, worker.rank);
+    store->pushpull({"w"}, {{gradient.array}}, {{out}});
+    ADD_FAILURE() << "worker " << worker.rank << " has a sum of unfinished gradients";
+  };
+  const std::vector<std::string> thrown = run_job(3, work, options_);
+  for (const size_t worker : {0, 1})
+    EXPECT_NE(thrown[worker].find("worker 2 on host thread2 is lost"), std::string::npos) << thrown[worker];
+  EXPECT_EQ(hub_->sums, 0);
+}
+
+// The remaining workers of an elastic job exchange what their GPUs were computing when one was lost.
+TEST_F(GpuExchangeTest, ContinuesWithoutAWorkerThatIsLostWhileAGpuComputes) {
+  options_.peers = {.timeout = 20s, .heartbeat = 50ms, .exit_delay = 1ms, .elastic = true};
+  options_.wires = make_wires(3);
+  options_.replacements = false;
+  const std::vector<std::string> thrown = run_job(
+      3,
+      [&](Worker& worker) {
+        const KVStorePtr store = worker.store("dist_sync");
+        store->init({"w"}, {zeros({20000})});
+        const Computed gradient(zeros({20000}, own_gpu(worker)));
+        gradient.push(*store, "w");
+        store->barrier();
+        if (worker.rank == 1) {
+          cut_off(*options_.wires, worker.rank);
+          return;
+        }
+        while (store->num_workers() == 3) std::this_thread::sleep_for(1ms);
+        gradient.finish(worker.rank + 1);
+        const NDArray out = zeros({20000});
+        store->pushpull({"w"}, {{gradient.array}}, {{out}});
+        EXPECT_EQ(values(out), Floats(20000, 1 + 3)) << "of workers 0 and 2";
+      },
+      options_);
+  EXPECT_EQ(thrown[0], "");
+  EXPECT_EQ(thrown[2], "");
 }
 
 // A worker that is lost when the others' GPUs wait for it: the sum is aborted, and all throw.

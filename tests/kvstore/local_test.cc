@@ -159,7 +159,8 @@ TEST(LocalStore, IsMadeByNameInAnyCase) {
 }
 
 TEST(LocalStore, ListsTheKindsThereAre) {
-  for (const char* name : {"dist_sync", "dist_device_sync", "dist_sync_device", "DIST_ASYNC", "horovod", "nccl"})
+  for (const char* name : {"dist_sync", "dist_device_sync", "dist_sync_device", "DIST_ASYNC", "dist", "dist_sync_mpi",
+                           "p3store_dist", "horovod", "nccl"})
     EXPECT_EQ(KVStore::is_distributed(name), name != std::string_view("nccl")) << name;
   EXPECT_TRUE(fails_with([] { KVStore::create("distant"); }, "\"distant\"", "local_allreduce_device", "dist_async"));
 }

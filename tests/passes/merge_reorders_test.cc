@@ -29,6 +29,7 @@ using testing::var;
 struct Form {
   DType dtype = DType::float32;  // that it computes in, on float32 parameters
   bool direct = true;            // else weights are copies of the parameters, which kernels reorder themselves
+  int filters = 16;
 };
 
 constexpr int convolutions = 4, of_3x3 = 3;
@@ -51,9 +52,9 @@ Symbol residual_network(const Form& form) {
                   {"no_bias", "True"}},
                  name);
   };
-  const Symbol first = testing::relu(convolved(low(var("data")), "conv0", 16, 3, 1), "relu0");
-  const Symbol inner = testing::relu(convolved(first, "conv1", 16, 3, 1), "relu1");
-  const Symbol sum = testing::relu(convolved(inner, "conv2", 16, 1, 1) + first, "relu2");
+  const Symbol first = testing::relu(convolved(low(var("data")), "conv0", form.filters, 3, 1), "relu0");
+  const Symbol inner = testing::relu(convolved(first, "conv1", form.filters, 3, 1), "relu1");
+  const Symbol sum = testing::relu(convolved(inner, "conv2", form.filters, 1, 1) + first, "relu2");
   Symbol net = convolved(sum, "conv3", 24, 3, 2);
   if (form.dtype != DType::float32) net = amp_cast(net, {.dtype = DType::float32});
   return net;
@@ -159,6 +160,15 @@ TEST(MergeReorders, Float32ReordersAllWeightsInOneOperatorAndAllGradientsInAnoth
   EXPECT_EQ(count_op(graph, "_relabel"), 0) << "a weight of 1 × 1 is read as it is";
   EXPECT_EQ(count_op(graph, "_reorder"), 2) << "of the output and of its gradient";
   expect_layouts_of_weights(graph, Layout::channels_last, Layout::channels_last);
+}
+
+// So that large gradients are complete before the end of backward.
+TEST(MergeReorders, OfLargeGradientsAreSeveralOperators) {
+  SKIP_WITHOUT_CUDA();
+  // conv1's has 9 MiB and ends the first batch; conv0's is a batch of its own.
+  const Graph graph = laid_out({.filters = 512}, gpu(0));
+  EXPECT_EQ(conversions(graph), (Counts{{of_3x3 + 1, of_3x3 + 1}, {of_3x3 - 1, of_3x3 - 1}}));
+  EXPECT_EQ(count_op(graph, "_reorder"), 2 + 1) << "of the output, of its gradient and of conv0's gradient";
 }
 
 TEST(MergeReorders, WithoutTheOfferKernelsGetPlainWeights) {

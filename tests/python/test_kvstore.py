@@ -30,6 +30,9 @@ def test_kinds():
         assert (store.type, store.rank, store.num_workers) == (kind, 0, 1)
     assert isinstance(mx.kvstore.create(), mx.kv.KVStore)
     assert mx.kv is mx.kvstore and mx.kv.create("local").is_capable("optimizer")
+    assert mx.kv.KVStore.is_capable("Optimizer")
+    with pytest.raises(mx.MXNetError, match="no capability 'flying'"):
+        mx.kv.create("local").is_capable("flying")
     with pytest.raises(TypeError, match="kind of store"):
         mx.kv.create(3)
     with pytest.raises(mx.MXNetError, match="unknown type .*local"):

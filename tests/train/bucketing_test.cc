@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kvstore/thread_transport.h"
 #include "tests/support/memory.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/training.h"
@@ -397,6 +398,28 @@ TEST(BucketingModule, ParametersThatTheDefaultBucketLacksOrHasInOtherShapesAreNa
   EXPECT_EQ(module.current_key(), BucketKey("plain"));
   module.forward(DataBatch{.data = {ones({2, 4})}, .label = {zeros({2})}}, true);
   module.backward();
+}
+
+// ---- workers --------------------------------------------------------------------------------------------------------
+
+// The lengths differ, and with them the order of the parameters, which are the keys of the store.
+TEST(Bucketing, WorkersTrainOnDifferentBucketsInOneStep) {
+  const std::vector<std::vector<int64_t>> lengths = {{5, 7, 3, 7, 5}, {7, 3, 3, 5, 9}};
+  std::vector<NamedArrays> trained(2);
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    BucketingModule module(sentences(), {.default_bucket_key = 5});
+    module.bind({{"data", {samples, 5}}}, {{"softmax_label", {samples}}});
+    module.init_params({.arg_params = sentence_values()});
+    module.init_optimizer({.kvstore = worker.store(), .optimizer = optim::Sgd{.learning_rate = 0.5, .momentum = 0.9}});
+    for (const int64_t length : lengths[static_cast<size_t>(worker.rank)]) {
+      module.forward_backward(sentence(length, worker.rank + 1));
+      module.update();
+    }
+    trained[static_cast<size_t>(worker.rank)] = module.get_params().arg_params;
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+  expect_same_bits(trained[0], trained[1]);
+  EXPECT_FALSE(same_bits(trained[0].at("fc_weight"), sentence_values().at("fc_weight"))) << "nothing was learnt";
 }
 
 }  // namespace

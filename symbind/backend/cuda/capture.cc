@@ -41,6 +41,12 @@ class Recording {
     return place(std::move(after));
   }
   bool end() { return find_last_nodes(ends_[step_]); }
+  // After all steps so far.
+  bool join() {
+    Nodes after;
+    for (size_t i = alone_.value_or(0); i <= step_; ++i) add(ends_[i], after);
+    return place(std::move(after));
+  }
   bool current_runs_alone() {
     if (alone_ == step_) return true;
     Nodes after;
@@ -81,7 +87,8 @@ thread_local bool current_failed = false;
 }  // namespace
 
 bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
-                  const std::function<void(size_t step)>& run_step) {
+                  const std::function<void(size_t step)>& run_step, std::span<const size_t> joined,
+                  const std::function<void(size_t step)>& run_joined) {
   Recording recording(stream, waits.size());
   struct Scope {
     explicit Scope(Recording& now) : before(std::exchange(current, &now)) { current_failed = false; }
@@ -93,6 +100,10 @@ bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> wait
     if (!recording.begin(i, waits[i])) return false;
     run_step(i);
     if (current_failed || !recording.end()) return false;
+    for (; !joined.empty() && joined.front() == i; joined = joined.subspan(1)) {
+      if (!recording.join()) return false;
+      run_joined(i);
+    }
   }
   return true;
 }

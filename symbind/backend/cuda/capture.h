@@ -10,9 +10,11 @@
 
 namespace symbind::cuda_backend {
 
-// Runs the steps while the stream is captured, each after the steps it waits for. False: CUDA cannot record them so.
+// Runs the steps while the stream is captured, each after the steps it waits for, and what is joined after all steps so
+// far. False: CUDA cannot record them so.
 bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
-                  const std::function<void(size_t step)>& run_step);
+                  const std::function<void(size_t step)>& run_step, std::span<const size_t> joined,
+                  const std::function<void(size_t step)>& run_joined);
 
 // Called by a kernel before it queues work that uses more than its arrays and scratch: a library's own workspace, or
 // blocks that wait for each other and need the whole GPU. In a captured plan no other step runs at the same time.

@@ -100,9 +100,11 @@ std::unique_ptr<Captured> CudaTarget::capture(Device& device, const std::functio
 }
 
 std::unique_ptr<Captured> CudaTarget::capture_steps(Device& any_device, std::span<const std::vector<size_t>> waits,
-                                                    const std::function<void(size_t step)>& run_step) {
+                                                    const std::function<void(size_t step)>& run_step,
+                                                    std::span<const size_t> joined,
+                                                    const std::function<void(size_t step)>& run_joined) {
   CudaDevice& device = CudaDevice::of(any_device);
-  return captured(device, [&] { return record_steps(device.stream(), waits, run_step); });
+  return captured(device, [&] { return record_steps(device.stream(), waits, run_step, joined, run_joined); });
 }
 
 void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(); }

@@ -4,8 +4,10 @@
 #include "symbind/core/transfer.h"
 
 #include <cstring>
+#include <optional>
 
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/event.h"
 #include "symbind/backend/cuda/faults.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
@@ -34,26 +36,6 @@ cudaStream_t stream_for(CudaDevice& device, const char* name) {
   const auto stream = device.library(name, [&]() -> std::shared_ptr<void> { return std::make_shared<Stream>(device); });
   return static_cast<const Stream*>(stream.get())->get();  // the device keeps it
 }
-
-class Event {
- public:
-  explicit Event(CudaDevice& device) : device_(device) {
-    const CurrentDevice current(device.id());
-    device.check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
-  }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { device_.check(cudaEventRecord(event_, stream), "recording an event"); }
-  void make_wait(cudaStream_t stream) { device_.check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event"); }
-  bool reached() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
-  cudaError_t wait() const { return cudaEventSynchronize(event_); }
-
- private:
-  CudaDevice& device_;
-  cudaEvent_t event_ = nullptr;
-};
 
 // A block on the device and one of the same size in pinned host memory, both from pools. Their next users rely on the
 // device's queue and on the host: the owner makes both wait for its copies before it is destroyed.
@@ -131,7 +113,7 @@ class CudaUpload final : public Upload {
 
   CudaDevice& device_;
   cudaStream_t stream_;
-  Event copied_, delivered_;
+  CudaEvent copied_, delivered_;
   std::unique_ptr<Blocks> blocks_;
 };
 
@@ -164,7 +146,37 @@ class CudaDownload final : public Download {
  private:
   CudaDevice& device_;
   std::unique_ptr<Blocks> blocks_;
-  Event copied_, arrived_;
+  CudaEvent copied_, arrived_;
+};
+
+// The download stream copies the array as soon as the event is reached. Neither the queue nor its lock is needed for
+// the data, so that a thread that must not wait can poll and read it.
+class CudaEarlyDownload final : public Download {
+ public:
+  CudaEarlyDownload(CudaDevice& device, const void* src, size_t bytes, const CudaEvent& after)
+      : device_(device), arrived_(device) {
+    if (bytes == 0) return;
+    pinned_.emplace(device.pinned(), bytes);
+    require(pinned_->data() != nullptr, "[", device.context(), "] no pinned host memory: ", bytes,
+            " bytes were asked for");
+    const CurrentDevice current(device.id());
+    const cudaStream_t stream = stream_for(device, "downloads");
+    after.make_wait(stream);
+    device.check(cudaMemcpyAsync(pinned_->data(), src, bytes, cudaMemcpyDeviceToHost, stream), "copying from the GPU");
+    arrived_.record(stream);
+  }
+  ~CudaEarlyDownload() override { arrived_.wait(); }
+
+  bool arrived() override { return arrived_.reached(); }
+  const void* data() override {
+    device_.check(arrived_.wait(), "copying from the GPU");
+    return pinned_ ? pinned_->data() : nullptr;
+  }
+
+ private:
+  CudaDevice& device_;
+  std::optional<PoolBlock> pinned_;
+  CudaEvent arrived_;
 };
 
 }  // namespace
@@ -176,6 +188,11 @@ std::unique_ptr<Upload> make_gpu_upload(Device& device) {
 
 std::unique_ptr<Download> start_gpu_download(Device& device, const void* src, size_t bytes) {
   return std::make_unique<cuda_backend::CudaDownload>(cuda_backend::CudaDevice::of(device), src, bytes);
+}
+
+std::unique_ptr<Download> start_gpu_download(Device& device, const void* src, size_t bytes, const DeviceEvent& after) {
+  return std::make_unique<cuda_backend::CudaEarlyDownload>(cuda_backend::CudaDevice::of(device), src, bytes,
+                                                           static_cast<const cuda_backend::CudaEvent&>(after));
 }
 
 }  // namespace symbind

@@ -1,6 +1,7 @@
 // Stubs for a build without CUDA: there are no GPUs.
 #include "symbind/core/device.h"
 
+#include "symbind/core/device_event.h"
 #include "symbind/core/device_queue.h"
 #include "symbind/core/error.h"
 #include "symbind/passes/target.h"
@@ -11,6 +12,10 @@ int count_gpu_devices() { return 0; }
 
 std::unique_ptr<Device> make_gpu_device(Context context) {
   fail(context, " is not available: Symbind was built without CUDA");
+}
+
+std::shared_ptr<DeviceEvent> make_event(Device& gpu) {
+  fail(gpu.context(), " has no events: Symbind was built without CUDA");
 }
 
 DeviceQueue hold_queue(Device& gpu) { fail(gpu.context(), " has no queue: Symbind was built without CUDA"); }

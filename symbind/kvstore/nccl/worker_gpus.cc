@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "symbind/core/device_queue.h"
+#include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/kvstore/gpu_group.h"
 #include "symbind/kvstore/nccl/functions.h"
@@ -32,6 +33,8 @@ class Current {
   int before_ = 0;
 };
 
+// Sums have a stream of their own, whose kernels the GPU prefers: they run while the GPU computes other gradients, and
+// a sum that waits for a lost worker does not hold up the queue.
 class NcclWorkerGpus final : public WorkerGpus {
  public:
   NcclWorkerGpus(Context gpu, const GpuConnector::Id& id, int rank, int size) : gpu_(gpu) {
@@ -40,27 +43,37 @@ class NcclWorkerGpus final : public WorkerGpus {
     std::memcpy(&unique, id.data(), sizeof unique);
     Device::get(gpu);  // fails with a clearer message
     const Current current(gpu);
+    check_cuda(cudaEventCreateWithFlags(&queued_, cudaEventDisableTiming), "making an event");
     check_cuda(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), "making an event");
+    int least = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
     check(CommInitRank(&comm_, size, unique, rank), "connecting the GPUs of the workers");
   }
   ~NcclWorkerGpus() override {
     if (comm_) CommDestroy(comm_);
+    cudaStreamDestroy(stream_);
     cudaEventDestroy(summed_);
+    cudaEventDestroy(queued_);
   }
 
   void all_reduce(std::span<const Sum> sums) override {
     require(comm_ != nullptr, "[NCCL] the GPUs of the workers are no longer connected");
-    const DeviceQueue queue = hold_queue(Device::get(gpu_));
-    const auto stream = static_cast<cudaStream_t>(queue.stream);
     constexpr const char* doing = "summing over workers";
+    const Current current(gpu_);
+    if (std::any_of(sums.begin(), sums.end(), [](const Sum& sum) { return sum.after_queue; })) {
+      const DeviceQueue queue = hold_queue(Device::get(gpu_));
+      check_cuda(cudaEventRecord(queued_, static_cast<cudaStream_t>(queue.stream)), doing);
+      check_cuda(cudaStreamWaitEvent(stream_, queued_, 0), doing);
+    }
     for (size_t begin = 0; begin < sums.size(); begin += most_operations)
       grouped(doing, [&] {
         for (const Sum& sum : sums.subspan(begin, std::min(most_operations, sums.size() - begin)))
           check(AllReduce(sum.from.data(), sum.to.mutable_data(), static_cast<size_t>(sum.to.size()),
-                          *type_of(sum.to.dtype()), ncclSum, comm_, stream),
+                          *type_of(sum.to.dtype()), ncclSum, comm_, stream_),
                 doing);
       });
-    check_cuda(cudaEventRecord(summed_, stream), doing);
+    check_cuda(cudaEventRecord(summed_, stream_), doing);
   }
 
   bool finished() override {
@@ -68,7 +81,10 @@ class NcclWorkerGpus final : public WorkerGpus {
     check(CommGetAsyncError(comm_, &result), "summing over workers");
     if (result != ncclInProgress) check(result, "summing over workers");
     const cudaError_t status = cudaEventQuery(summed_);
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
     check_cuda(status, "summing over workers");
     return true;
   }
@@ -79,7 +95,8 @@ class NcclWorkerGpus final : public WorkerGpus {
 
  private:
   const Context gpu_;
-  cudaEvent_t summed_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t queued_ = nullptr, summed_ = nullptr;
   ncclComm_t comm_ = nullptr;
 };
 
@@ -95,7 +112,8 @@ class NcclConnector final : public GpuConnector {
     std::string text;
     for (const char byte : properties.uuid.bytes)
       for (const int digit : {(byte >> 4) & 15, byte & 15}) text += "0123456789abcdef"[digit];
-    return text;
+    const std::string host = environment::text("NCCL_HOSTID").value();
+    return host.empty() ? text : join(text, " of ", host);
   }
 
   Id make_id() const override {
