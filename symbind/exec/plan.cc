@@ -491,14 +491,19 @@ void Plan::run_stretch(const Part& part, Stretch& stretch, const MilestoneCallba
   run_steps(false);
 }
 
-// By the order that the steps need where possible: the gradients of weights do not wait for those of data. Poison is
+// Steps of longer plans run one after the other: those of large networks fill the GPU, and more edges of a graph take
+// more time than small steps gain (docs/decisions.md).
+constexpr size_t most_concurrent_steps = 64;
+
+// By the order that the steps need, if they are few: the gradients of weights do not wait for those of data. Poison is
 // written to memory that no step accesses: then one after the other.
 std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const Milestone> milestones,
                                         const std::function<void()>& run_steps) const {
   const Context context = graph_.node(steps_[stretch.begin].node).context;
   Target& target = Target::get(context);
   Device& device = Device::get(context);
-  const bool concurrent = !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
+  const bool is_short = stretch.end - stretch.begin <= most_concurrent_steps;
+  const bool concurrent = is_short && !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
   if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
     std::vector<StepAccess> all;
     for (size_t i = stretch.begin; i < stretch.end; ++i) all.push_back(accesses(i));

@@ -8,7 +8,6 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/divisor.h"
 #include "symbind/backend/pooling.h"
 #include "symbind/ops/conv.h"
 #include "symbind/passes/target.h"
@@ -20,14 +19,11 @@ namespace {
 struct Windows {
   int channels;
   int in[3], out[3], kernel[3], stride[3], pad[3];
-  Divisor by_channels, by_packs, by_in[3], by_out[3], by_stride[3];  // packs: of neighbouring channels
   bool last, count_padding;
   int norm;  // the p of a p-norm
 
-  Windows(const PoolingSize& size, bool channels_last, const Pooling& params, int widest_pack)
+  Windows(const PoolingSize& size, bool channels_last, const Pooling& params)
       : channels(static_cast<int>(size.channels)),
-        by_channels(size.channels),
-        by_packs(size.channels / widest_pack),
         last(channels_last),
         count_padding(size.count_padding),
         norm(static_cast<int>(params.p_value.value_or(1))) {
@@ -37,68 +33,39 @@ struct Windows {
       kernel[axis] = static_cast<int>(size.kernel[axis]);
       stride[axis] = static_cast<int>(size.stride[axis]);
       pad[axis] = static_cast<int>(size.pad[axis]);
-      by_in[axis] = size.in[axis];
-      by_out[axis] = size.out[axis];
-      by_stride[axis] = size.stride[axis];
     }
   }
   // Does a byte hold the number of an element in its window?
   bool has_few_taps() const { return double(kernel[0]) * kernel[1] * kernel[2] < 255; }
 };
 
-// The coordinates of an element of an array, or of the first of `width` neighbouring channels.
+// The coordinates of an element of an array.
 struct Position {
   int64_t image;
   int channel;
   int at[3];
-};
 
-// Calls visit(position) for the positions of an array with these extents that this thread processes. Packs of channels,
-// which are last then, are visited row by row, a block per row: what is the same in the whole row is computed once.
-// Single elements are visited in the order of memory.
-template <int width, class Visit>
-__device__ void each_position(const Divisor (&extent)[3], const Windows& w, int64_t elements, Visit visit) {
-  Position position;
-  const auto take = [](int64_t& index, const Divisor& among) {
-    const auto [quotient, rest] = among.divide(index);
-    index = quotient;
-    return static_cast<int>(rest);
-  };
-  if constexpr (width > 1) {
-    const int items = static_cast<int>(extent[2]) * static_cast<int>(w.by_packs);
-    const int64_t rows = elements / (int64_t{items} * width);
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-      position.image = row;
-      position.at[1] = take(position.image, extent[1]);
-      position.at[0] = take(position.image, extent[0]);
-      for (int item = static_cast<int>(threadIdx.x); item < items; item += static_cast<int>(blockDim.x)) {
-        int64_t column = item;
-        position.channel = take(column, w.by_packs) * width;
-        position.at[2] = static_cast<int>(column);
-        visit(position);
-      }
-    }
-  } else {
-    for (int64_t i = first_element(); i < elements; i += element_step()) {
-      position.image = i;
-      if (w.last) position.channel = take(position.image, w.by_channels);
-      for (int axis = 2; axis >= 0; --axis) position.at[axis] = take(position.image, extent[axis]);
-      if (!w.last) position.channel = take(position.image, w.by_channels);
-      visit(position);
-    }
+  // Item `index` of an array with these extents; with `width` channels to an item where channels are last.
+  __device__ Position(int64_t index, const int (&extent)[3], int channels, bool last, int width) {
+    if (index >> 32)
+      take_apart(index, extent, channels, last, width);
+    else  // divisions of 64 bits are slow
+      take_apart(static_cast<uint32_t>(index), extent, channels, last, width);
   }
-}
 
-// How a kernel that visits all positions is launched.
-struct PositionGrid {
-  unsigned blocks, threads;
-
-  PositionGrid(const Divisor (&extent)[3], const Windows& w, int64_t elements, int width)
-      : blocks(blocks_for(elements)), threads(block_size) {
-    if (width == 1) return;
-    const int64_t items = int64_t{extent[2]} * int64_t{w.by_packs};
-    blocks = blocks_for(elements / (items * width), 1);
-    threads = static_cast<unsigned>(std::min<int64_t>((items + 31) / 32 * 32, block_size));
+ private:
+  template <class Index>
+  __device__ void take_apart(Index index, const int (&extent)[3], int channels, bool last, int width) {
+    const auto take = [&](int among) {
+      const Index rest = index / static_cast<Index>(among);
+      const auto part = static_cast<int>(index - rest * static_cast<Index>(among));
+      index = rest;
+      return part;
+    };
+    if (last) channel = take(channels / width) * width;
+    for (int axis = 2; axis >= 0; --axis) at[axis] = take(extent[axis]);
+    if (!last) channel = take(channels);
+    image = static_cast<int64_t>(index);
   }
 };
 
@@ -142,37 +109,26 @@ struct Covering {
     for (int axis = 0; axis < 3; ++axis) {
       const int reach = at[axis] + w.pad[axis];
       const int before = reach - w.kernel[axis] + 1;
-      begin[axis] = before <= 0 ? 0 : static_cast<int>(w.by_stride[axis].divide(before + w.stride[axis] - 1).quotient);
-      end[axis] = min(static_cast<int>(w.by_stride[axis].divide(reach).quotient) + 1, w.out[axis]);
+      begin[axis] = before <= 0 ? 0 : (before + w.stride[axis] - 1) / w.stride[axis];
+      end[axis] = min(reach / w.stride[axis] + 1, w.out[axis]);
     }
   }
 };
 
-// Calls use(read(d, h, w), d, h, w) for all positions, in their order. `at_once` neighbours are read before the first
-// is used: their latencies overlap.
-template <int at_once, class Read, class Use>
-__device__ void each_in(const int (&begin)[3], const int (&end)[3], Read read, Use use) {
+// at_once: how many neighbours may be read before the first is used.
+template <int at_once = 1, class Visit>
+__device__ void each_in(const int (&begin)[3], const int (&end)[3], Visit visit) {
   for (int d = begin[0]; d < end[0]; ++d)
-    for (int h = begin[1]; h < end[1]; ++h)
-      for (int w = begin[2]; w < end[2]; w += at_once) {
-        decltype(read(0, 0, 0)) values[at_once];
-#pragma unroll
-        for (int k = 0; k < at_once; ++k)
-          if (w + k < end[2]) values[k] = read(d, h, w + k);
-#pragma unroll
-        for (int k = 0; k < at_once; ++k)
-          if (w + k < end[2]) use(values[k], d, h, w + k);
-      }
+    for (int h = begin[1]; h < end[1]; ++h) {
+#pragma unroll at_once
+      for (int w = begin[2]; w < end[2]; ++w) visit(d, h, w);
+    }
 }
 
 template <class T, int width>
 __device__ Pack<T, width> read(const T* array, int64_t offset) {
   return *reinterpret_cast<const Pack<T, width>*>(array + offset);
 }
-
-// How many neighbouring elements of a window, and windows over an element, are read together: whole windows of the
-// usual kernels of 2 and 3, or parts of larger ones.
-inline constexpr int neighbours = 3, covering = 2;
 
 // A term of a p-norm, and the norm of the terms' sum: with p = 3 of either sign, as in MXNet.
 template <class C>
@@ -185,24 +141,25 @@ __device__ C norm_of(C sum, int p) {
 }
 
 template <class T, int width, PoolKind kind>
-__global__ void pool(const T* x, T* y, Windows w, int64_t elements) {
+__global__ void pool(const T* x, T* y, Windows w, int64_t count) {
   using C = compute_type<T>;
-  each_position<width>(w.by_out, w, elements, [&](const Position& position) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.out, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
     C result[width];
     for (int k = 0; k < width; ++k) result[k] = kind == PoolKind::max ? lowest<T>() : C(0);
-    each_in<kind == PoolKind::avg ? 4 : neighbours>(  // averages are often of the whole image
-        window.begin, window.end, [&](int d, int h, int v) { return read<T, width>(x, in.offset(in.index(d, h, v))); },
-        [&](const Pack<T, width>& values, int, int, int) {
-          for (int k = 0; k < width; ++k) {
-            const C value = load(values.element[k]);
-            if (kind == PoolKind::max)
-              result[k] = value > result[k] ? value : result[k];
-            else
-              result[k] += kind == PoolKind::lp ? norm_term(value, w.norm) : value;
-          }
-        });
+    constexpr int at_once = kind == PoolKind::avg ? 4 : 1;  // averages are often of the whole image
+    each_in<at_once>(window.begin, window.end, [&](int d, int h, int v) {
+      const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
+      for (int k = 0; k < width; ++k) {
+        const C value = load(values.element[k]);
+        if (kind == PoolKind::max)
+          result[k] = value > result[k] ? value : result[k];
+        else
+          result[k] += kind == PoolKind::lp ? norm_term(value, w.norm) : value;
+      }
+    });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) {
       if (kind == PoolKind::avg && window.divisor > 0) result[k] /= static_cast<C>(window.divisor);
@@ -211,7 +168,7 @@ __global__ void pool(const T* x, T* y, Windows w, int64_t elements) {
     }
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
     *reinterpret_cast<Pack<T, width>*>(y + target) = stored;
-  });
+  }
 }
 
 // What identifies an element of the data among those of a window: its number in the window if a byte holds that, else
@@ -230,118 +187,105 @@ inline constexpr Tap no_tap = std::numeric_limits<Tap>::max();
 
 // For each window the first of its largest elements; no_tap for a window without elements.
 template <class T, int width, class Tap>
-__global__ void find_largest(const T* x, Tap* taps, Windows w, int64_t elements) {
+__global__ void find_largest(const T* x, Tap* taps, Windows w, int64_t count) {
   using C = compute_type<T>;
-  each_position<width>(w.by_out, w, elements, [&](const Position& position) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.out, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
     Pack<Tap, width> best_tap;
     C best[width];
     for (int k = 0; k < width; ++k) best_tap.element[k] = no_tap<Tap>;
-    each_in<neighbours>(
-        window.begin, window.end, [&](int d, int h, int v) { return read<T, width>(x, in.offset(in.index(d, h, v))); },
-        [&](const Pack<T, width>& values, int d, int h, int v) {
-          const Tap tap = tap_of<Tap>(w, in, position.at, d, h, v);
-          for (int k = 0; k < width; ++k) {
-            const C value = load(values.element[k]);
-            if (best_tap.element[k] == no_tap<Tap> || value > best[k]) {
-              best[k] = value;
-              best_tap.element[k] = tap;
-            }
-          }
-        });
+    each_in(window.begin, window.end, [&](int d, int h, int v) {
+      const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
+      const Tap tap = tap_of<Tap>(w, in, position.at, d, h, v);
+      for (int k = 0; k < width; ++k) {
+        const C value = load(values.element[k]);
+        if (best_tap.element[k] == no_tap<Tap> || value > best[k]) {
+          best[k] = value;
+          best_tap.element[k] = tap;
+        }
+      }
+    });
     const int64_t target = out.offset(out.index(position.at[0], position.at[1], position.at[2]));
     *reinterpret_cast<Pack<Tap, width>*>(taps + target) = best_tap;
-  });
+  }
 }
 
 template <class T, int width, class Tap>
-__global__ void collect_largest(const T* dy, const Tap* taps, T* dx, Windows w, int64_t elements) {
+__global__ void collect_largest(const T* dy, const Tap* taps, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
-  each_position<width>(w.by_in, w, elements, [&](const Position& position) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Covering windows(w, position.at);
     C sum[width] = {};
-    struct OfWindow {
-      Pack<T, width> gradient;
-      Pack<Tap, width> largest;
-    };
-    each_in<covering>(
-        windows.begin, windows.end,
-        [&](int d, int h, int v) {
-          const int64_t offset = out.offset(out.index(d, h, v));
-          return OfWindow{read<T, width>(dy, offset), read<Tap, width>(taps, offset)};
-        },
-        [&](const OfWindow& values, int d, int h, int v) {
-          const int window[3] = {d, h, v};
-          const Tap here = tap_of<Tap>(w, in, window, position.at[0], position.at[1], position.at[2]);
-          for (int k = 0; k < width; ++k)
-            if (values.largest.element[k] == here) sum[k] += load(values.gradient.element[k]);
-        });
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int window[3] = {d, h, v};
+      const Tap here = tap_of<Tap>(w, in, window, position.at[0], position.at[1], position.at[2]);
+      const int64_t offset = out.offset(out.index(d, h, v));
+      const auto gradient = read<T, width>(dy, offset);
+      const auto largest = read<Tap, width>(taps, offset);
+      for (int k = 0; k < width; ++k)
+        if (largest.element[k] == here) sum[k] += load(gradient.element[k]);
+    });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
     const int64_t target = in.offset(in.index(position.at[0], position.at[1], position.at[2]));
     *reinterpret_cast<Pack<T, width>*>(dx + target) = stored;
-  });
+  }
 }
 
 template <class T, int width, PoolKind kind>
-__global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t elements) {
+__global__ void collect_shares(const T* dy, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
-  each_position<width>(w.by_in, w, elements, [&](const Position& position) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Covering windows(w, position.at);
     C sum[width] = {};
-    each_in<covering>(
-        windows.begin, windows.end,
-        [&](int d, int h, int v) { return read<T, width>(dy, out.offset(out.index(d, h, v))); },
-        [&](const Pack<T, width>& gradient, int d, int h, int v) {
-          const int at[3] = {d, h, v};
-          const Window window(w, at);
-          const bool divide = kind == PoolKind::avg && window.divisor > 0;
-          for (int k = 0; k < width; ++k) {
-            const C value = load(gradient.element[k]);
-            sum[k] += divide ? value / static_cast<C>(window.divisor) : value;
-          }
-        });
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int at[3] = {d, h, v};
+      const Window window(w, at);
+      const bool divide = kind == PoolKind::avg && window.divisor > 0;
+      const auto gradient = read<T, width>(dy, out.offset(out.index(d, h, v)));
+      for (int k = 0; k < width; ++k) {
+        const C value = load(gradient.element[k]);
+        sum[k] += divide ? value / static_cast<C>(window.divisor) : value;
+      }
+    });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
     const int here = in.index(position.at[0], position.at[1], position.at[2]);
     *reinterpret_cast<Pack<T, width>*>(dx + in.offset(here)) = stored;
-  });
+  }
 }
 
 // For p of 2 and 3: a window whose norm is zero has no gradient.
 template <class T, int width>
-__global__ void collect_norms(const T* dy, const T* x, const T* y, T* dx, Windows w, int64_t elements) {
+__global__ void collect_norms(const T* dy, const T* x, const T* y, T* dx, Windows w, int64_t count) {
   using C = compute_type<T>;
-  each_position<width>(w.by_in, w, elements, [&](const Position& position) {
+  for (int64_t i = first_element(); i < count; i += element_step()) {
+    const Position position(i, w.in, w.channels, w.last, width);
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const int64_t here = in.offset(in.index(position.at[0], position.at[1], position.at[2]));
     const auto own = read<T, width>(x, here);
     const Covering windows(w, position.at);
     C sum[width] = {};
-    struct OfWindow {
-      Pack<T, width> gradient, norm;
-    };
-    each_in<covering>(
-        windows.begin, windows.end,
-        [&](int d, int h, int v) {
-          const int64_t offset = out.offset(out.index(d, h, v));
-          return OfWindow{read<T, width>(dy, offset), read<T, width>(y, offset)};
-        },
-        [&](const OfWindow& values, int, int, int) {
-          for (int k = 0; k < width; ++k) {
-            const C of_window = load(values.norm.element[k]);
-            if (of_window == C(0)) continue;
-            const C share = load(own.element[k]) / of_window;
-            sum[k] += load(values.gradient.element[k]) * (w.norm == 2 ? share : share * share);
-          }
-        });
+    each_in(windows.begin, windows.end, [&](int d, int h, int v) {
+      const int64_t offset = out.offset(out.index(d, h, v));
+      const auto gradient = read<T, width>(dy, offset), norm = read<T, width>(y, offset);
+      for (int k = 0; k < width; ++k) {
+        const C of_window = load(norm.element[k]);
+        if (of_window == C(0)) continue;
+        const C share = load(own.element[k]) / of_window;
+        sum[k] += load(gradient.element[k]) * (w.norm == 2 ? share : share * share);
+      }
+    });
     Pack<T, width> stored;
     for (int k = 0; k < width; ++k) stored.element[k] = store<T>(sum[k]);
     *reinterpret_cast<Pack<T, width>*>(dx + here) = stored;
-  });
+  }
 }
 
 // ---- Building -------------------------------------------------------------------------------------------------------
@@ -367,18 +311,18 @@ template <class T>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<Pooling>();
   const PoolingSize size = size_of(p, node.inputs[0].shape, node.outputs[0].shape);
-  const Windows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last, p, widest<T>);
+  const Windows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last, p);
   return make_step(node, [windows, kind = kind_of(p), results = node.outputs[0].shape.size()](const Args& args) {
     if (results == 0) return;
     const T* const x = args.in<T>(0);
     T* const y = args.out<T>();
-    with_width<T>(windows, aligned_for_packs(x) && aligned_for_packs(y),
-                  [&]<int width>(std::integral_constant<int, width>) {
-                    with_kind(kind, [&]<PoolKind chosen>(std::integral_constant<PoolKind, chosen>) {
-                      const PositionGrid grid(windows.by_out, windows, results, width);
-                      pool<T, width, chosen><<<grid.blocks, grid.threads, 0, stream_of(args)>>>(x, y, windows, results);
-                    });
-                  });
+    with_width<T>(
+        windows, aligned_for_packs(x) && aligned_for_packs(y), [&]<int width>(std::integral_constant<int, width>) {
+          with_kind(kind, [&]<PoolKind chosen>(std::integral_constant<PoolKind, chosen>) {
+            pool<T, width, chosen>
+                <<<blocks_for(results / width), block_size, 0, stream_of(args)>>>(x, y, windows, results / width);
+          });
+        });
   });
 }
 
@@ -392,26 +336,24 @@ template <class T, int width>
 void queue_backward(const Args& args, const BackwardWork& work, const Windows& windows, const T* dy, const T* x,
                     const T* y, T* dx) {
   const cudaStream_t stream = stream_of(args);
-  const int64_t inputs = work.inputs, outputs = work.outputs;
-  const auto [blocks, threads] = PositionGrid(windows.by_in, windows, inputs, width);
+  const int64_t inputs = work.inputs / width, outputs = work.outputs / width;
+  const unsigned blocks = blocks_for(inputs);
   if (work.kind == PoolKind::max) {
     const auto queue = [&]<class Tap>(Tap* taps) {
-      if (outputs > 0) {
-        const PositionGrid grid(windows.by_out, windows, outputs, width);
-        find_largest<T, width><<<grid.blocks, grid.threads, 0, stream>>>(x, taps, windows, outputs);
-      }
-      collect_largest<T, width><<<blocks, threads, 0, stream>>>(dy, taps, dx, windows, inputs);
+      if (outputs > 0)
+        find_largest<T, width><<<blocks_for(outputs), block_size, 0, stream>>>(x, taps, windows, outputs);
+      collect_largest<T, width><<<blocks, block_size, 0, stream>>>(dy, taps, dx, windows, inputs);
     };
     if (windows.has_few_taps())
       queue(static_cast<uint8_t*>(args.scratch));
     else
       queue(static_cast<int32_t*>(args.scratch));
   } else if (work.is_norm) {
-    collect_norms<T, width><<<blocks, threads, 0, stream>>>(dy, x, y, dx, windows, inputs);
+    collect_norms<T, width><<<blocks, block_size, 0, stream>>>(dy, x, y, dx, windows, inputs);
   } else if (work.kind == PoolKind::avg) {
-    collect_shares<T, width, PoolKind::avg><<<blocks, threads, 0, stream>>>(dy, dx, windows, inputs);
+    collect_shares<T, width, PoolKind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs);
   } else {
-    collect_shares<T, width, PoolKind::sum><<<blocks, threads, 0, stream>>>(dy, dx, windows, inputs);
+    collect_shares<T, width, PoolKind::sum><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs);
   }
 }
 
@@ -419,7 +361,7 @@ template <class T>
 std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   const auto& p = node.as<PoolingGrad>();
   const PoolingSize size = size_of(p, node.inputs[1].shape, node.inputs[0].shape);
-  const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last, p, widest<T>);
+  const Windows windows(size, size.channels_last || node.outputs[0].layout == Layout::channels_last, p);
   const int64_t outputs = node.inputs[0].shape.size(), inputs = node.outputs[0].shape.size();
   const PoolKind kind = kind_of(p);
   const bool is_norm = kind == PoolKind::lp && windows.norm > 1;
