@@ -84,6 +84,10 @@ inline constexpr TextVariable texts[] = {
     {"SYMBIND_LAUNCHER",
      "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
      "is replaced"},
+    {"SYMBIND_LIBRARY_PATH",
+     "folders, separated by colons, that are searched for optional libraries (those of CUDA, cuDNN, NCCL) after the "
+     "folders of the system's loader; `import symbind` adds those of NVIDIA's Python packages; read when a library is "
+     "first needed"},
     {"SYMBIND_SPAWN_COMMAND",
      "set by `symbind-launch` for elastic jobs: the command, a word per line, that starts a process in place of a lost "
      "worker; empty: that of the process itself; read when a worker is replaced"},
