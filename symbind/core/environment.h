@@ -38,7 +38,7 @@ inline constexpr Variable variables[] = {
      "distributed store is created"},
     {"SYMBIND_CONCURRENT_STEPS", 1, 1,
      "let steps of a captured plan run at the same time where neither needs what the other writes; 0: one after the "
-     "other; read when a plan is captured"},
+     "other; read when a plan is compiled and captured"},
     {"SYMBIND_ELASTIC", 0, 1,
      "let a distributed job continue without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
      "when the first distributed store is created"},
