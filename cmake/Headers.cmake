@@ -18,12 +18,16 @@ function(symbind_system_includes out)
 endfunction()
 
 # symbind_find_beside_cuda(NAME package header library...): sets SYMBIND_NAME_INCLUDE_DIR and SYMBIND_NAME_LIBRARY. Looked for in
-# NAME_ROOT, beside CUDA, in .venv (PyPI: nvidia-package-cu13) and in the system.
+# NAME_ROOT, beside CUDA, among Python's packages (PyPI: nvidia-package-cu13; in .venv, or those of a wheel's Python) and in the
+# system.
 macro(symbind_find_beside_cuda name package header)
   file(GLOB packaged "${PROJECT_SOURCE_DIR}/.venv/lib/python*/site-packages/nvidia/${package}")
+  foreach(folder ${SYMBIND_SITE_FOLDERS})
+    list(APPEND packaged "${folder}/nvidia/${package}")
+  endforeach()
   find_path(SYMBIND_${name}_INCLUDE_DIR ${header}
     HINTS ${${name}_ROOT} ENV ${name}_ROOT ${CUDAToolkit_INCLUDE_DIRS} ${packaged} PATH_SUFFIXES include)
-  find_library(SYMBIND_${name}_LIBRARY NAMES ${ARGN}
+  find_library(SYMBIND_${name}_LIBRARY NAMES ${ARGN} NAMES_PER_DIR
     HINTS ${${name}_ROOT} ENV ${name}_ROOT ${CUDAToolkit_LIBRARY_DIR} ${packaged} PATH_SUFFIXES lib lib64)
   mark_as_advanced(SYMBIND_${name}_INCLUDE_DIR SYMBIND_${name}_LIBRARY)
 endmacro()

@@ -13,6 +13,15 @@ print(found[0] if found else '')" ${package} ${file}
   set(${out} "${path}" PARENT_SCOPE)
 endfunction()
 
+# The folders of the packages of the Python that Symbind is installed for, which pip hides from a build: cuDNN and NCCL
+# (nvidia-cudnn-cu13, nvidia-nccl-cu13) are used from there, as they will be when the package runs.
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -c "
+import site, sysconfig
+folders = [sysconfig.get_path('purelib'), *site.getsitepackages(), site.getusersitepackages()]
+print(';'.join(dict.fromkeys(folders)))"
+  OUTPUT_VARIABLE SYMBIND_SITE_FOLDERS OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+
 if(NOT dnnl_ROOT)
   symbind_packaged_file(config onednn-devel-cpu-gomp dnnl-config.cmake)
   if(config)

@@ -11,6 +11,10 @@ import os as _os
 if "OMP_WAIT_POLICY" not in _os.environ:
     _os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
+from ._library_path import add_packages as _add_packages
+
+_add_packages()
+
 _is_of_job = "DMLC_ROLE" in _os.environ or "OMPI_COMM_WORLD_RANK" in _os.environ
 if _is_of_job:
     from .kvstore_server import _init_kvstore_server_module, _serve

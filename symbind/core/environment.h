@@ -38,7 +38,7 @@ inline constexpr Variable variables[] = {
      "distributed store is created"},
     {"SYMBIND_CONCURRENT_STEPS", 1, 1,
      "let steps of a captured plan run at the same time where neither needs what the other writes; 0: one after the "
-     "other; read when a plan is captured"},
+     "other; read when a plan is compiled and captured"},
     {"SYMBIND_ELASTIC", 0, 1,
      "let a distributed job continue without workers that are lost, where MPI tolerates faults: `distributed.md`; read "
      "when the first distributed store is created"},
@@ -87,6 +87,10 @@ inline constexpr TextVariable texts[] = {
     {"SYMBIND_LAUNCHER",
      "set by `symbind-launch` for elastic jobs: how a process in place of a lost worker finds it; read when a worker "
      "is replaced"},
+    {"SYMBIND_LIBRARY_PATH",
+     "folders, separated by colons, that are searched for optional libraries (those of CUDA, cuDNN, NCCL) after the "
+     "folders of the system's loader; `import symbind` adds those of NVIDIA's Python packages; read when a library is "
+     "first needed"},
     {"SYMBIND_SPAWN_COMMAND",
      "set by `symbind-launch` for elastic jobs: the command, a word per line, that starts a process in place of a lost "
      "worker; empty: that of the process itself; read when a worker is replaced"},

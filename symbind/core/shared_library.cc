@@ -1,5 +1,6 @@
 #include "symbind/core/shared_library.h"
 
+#include <sstream>
 #include <vector>
 
 #include <dlfcn.h>
@@ -15,6 +16,14 @@ std::string last_loader_error() {
   return text ? text : "unknown error of the loader";
 }
 
+std::vector<std::string> folders_of(const std::string& path) {
+  std::vector<std::string> folders;
+  std::istringstream text(path);
+  for (std::string folder; std::getline(text, folder, ':');)
+    if (!folder.empty()) folders.push_back(folder);
+  return folders;
+}
+
 }  // namespace
 
 // The loader counts references and returns the same handle to threads that open the library concurrently.
@@ -25,7 +34,7 @@ std::string SharedLibrary::problem() {
   const int mode = RTLD_NOW | (name_.global ? RTLD_GLOBAL : RTLD_LOCAL);
   void* handle = dlopen(file.c_str(), mode);
   std::string error = handle ? "" : last_loader_error();
-  std::vector<std::string> folders;
+  std::vector<std::string> folders = folders_of(environment::text("SYMBIND_LIBRARY_PATH").value());
   if (*name_.usual_folder) folders.emplace_back(name_.usual_folder);
   if (const std::string home = name_.home ? name_.home->value() : ""; !home.empty()) folders.push_back(home + "/lib64");
   for (const std::string& folder : folders) {

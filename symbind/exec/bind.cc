@@ -45,15 +45,24 @@ class ExecutorBuilder {
       copy_across_contexts(placed);
     }
     for (const GraphNode& node : graph.nodes)
-      if (node.is_variable()) variables_[node.source->name] = {graph.tensor(node.first_output), node.context};
+      if (node.is_variable())
+        variables_[node.source->name] = {node.source->name, graph.tensor(node.first_output), node.context};
     for (const TensorId output : graph.outputs)
-      outputs_.push_back({graph.tensor(output), graph.producer(output).context});
+      outputs_.push_back({impl_->output_names[outputs_.size()], graph.tensor(output), graph.producer(output).context});
   }
 
   struct Described {
+    std::string name;
     Tensor tensor;
     Context context;
-    NDArray zeros() const { return symbind::zeros(tensor.shape, context, tensor.dtype); }
+    // For the variable or its gradient, or for the output.
+    NDArray zeros() const {
+      try {
+        return symbind::zeros(tensor.shape, context, tensor.dtype);
+      } catch (const Error& error) {
+        fail("[bind] an array for '", name, "' of shape ", tensor.shape, ": ", error.what());
+      }
+    }
     bool fits(const NDArray& array) const {
       return array && array.shape() == tensor.shape && array.dtype() == tensor.dtype;
     }

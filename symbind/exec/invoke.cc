@@ -156,14 +156,21 @@ void ReadyOp::run_kernel(const Args& args) const {
   profiler::timed(context_, run, [&] { return profiler::Event{.name = op_->name, .category = "operator"}; });
 }
 
+NDArray ReadyOp::new_result(Device& device, const Tensor& tensor) const {
+  try {
+    return {std::make_shared<Storage>(device, tensor.bytes()), 0, tensor.shape, tensor.dtype};
+  } catch (const Error& error) {
+    fail("[", op_->name, "] a result of shape ", tensor.shape, ": ", error.what());
+  }
+}
+
 NDArray ReadyOp::run_simple(std::span<const NDArray> inputs, const NDArray* into) const {
   const Tensor& tensor = outputs_[0];
   if (into && (into->shape() != tensor.shape || into->dtype() != tensor.dtype ||
                !may_write(*kernel_, context_, inputs, *into, 0)))
     return run(inputs, {*into})[0];
   Device& device = inputs.empty() ? Device::get(context_) : inputs[0].storage().device();
-  NDArray result =
-      into ? *into : NDArray(std::make_shared<Storage>(device, tensor.bytes()), 0, tensor.shape, tensor.dtype);
+  NDArray result = into ? *into : new_result(device, tensor);
   void* addresses[5];
   for (size_t i = 0; i < inputs.size(); ++i) addresses[i] = const_cast<void*>(inputs[i].data());
   addresses[inputs.size()] = result.mutable_data();
@@ -193,7 +200,7 @@ std::vector<NDArray> ReadyOp::run(std::span<const NDArray> inputs, const std::ve
   };
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const bool given = i < out.size() && is_written_to(i);
-    results.push_back(given ? out[i] : NDArray(outputs_[i].shape, context_, outputs_[i].dtype));
+    results.push_back(given ? out[i] : new_result(device, outputs_[i]));
     addresses.push_back(results.back().mutable_data());
   }
   Args args{addresses.data(), addresses.data() + inputs.size()};

@@ -38,6 +38,27 @@ profiler::Event described(const Graph& graph, const GraphNode& node) {
   return event;
 }
 
+// The largest array of an arena, in words.
+std::string largest_array(const Graph& graph, const MemoryPlan& memory, size_t arena) {
+  size_t most = 0;
+  std::string found = "none";
+  const auto look = [&](const GraphNode& node, const Location& location, size_t bytes, const auto& describe) {
+    if (location.kind != Location::Kind::arena || static_cast<size_t>(location.index) != arena || bytes <= most) return;
+    most = bytes;
+    found = join("the ", describe(), " of [", node.op().name, " ", node.source->name, "] with ", bytes, " bytes");
+  };
+  for (const GraphNode& node : graph.nodes) {
+    if (node.is_variable()) continue;
+    for (int k = 0; k < node.outputs; ++k) {
+      const TensorId tensor = node.first_output + k;
+      look(node, memory.tensors[tensor], graph.tensor(tensor).bytes(),
+           [&] { return join("output ", graph.tensor(tensor).shape); });
+    }
+    look(node, memory.scratch[node.id], working_bytes(node), [] { return "scratch memory"; });
+  }
+  return found;
+}
+
 }  // namespace
 
 // ---- Workspace ------------------------------------------------------------------------------------------------------
@@ -88,8 +109,14 @@ Plan::Plan(Graph graph, MemoryPlan memory, std::vector<NDArray> outside, std::sh
       workspace_(std::move(workspace)),
       may_capture_(options.capture && !options.profile),
       policy_(options.policy) {
-  for (size_t i = 0; i < memory_.arena_contexts.size(); ++i)
-    arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
+  for (size_t i = 0; i < memory_.arena_contexts.size(); ++i) {
+    try {
+      arenas_.push_back(workspace_->reserve(memory_.arena_contexts[i], memory_.arena_bytes[i]));
+    } catch (const Error& error) {
+      fail("[bind] working memory of the network, whose largest array is ", largest_array(graph_, memory_, i), ": ",
+           error.what());
+    }
+  }
   count_outside_storages();
   make_steps();
   make_cached();

@@ -20,10 +20,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "symbind/core/environment.h"
 #include "symbind/core/log.h"
 #include "symbind/passes/infer_graph.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/recompute.h"
+#include "symbind/passes/step_capture.h"
 
 namespace symbind {
 namespace {
@@ -40,6 +42,28 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
     if (node.is_variable()) outside.push_back(node.first_output);
   outside.insert(outside.end(), graph.outputs.begin(), graph.outputs.end());
   return outside;
+}
+
+// Will steps of this plan run concurrently where they do not depend on each other?
+bool runs_concurrently(const LowerRequest& request) {
+  return request.options.capture && request.group2ctx.empty() && !request.monitored &&
+         environment::variable("SYMBIND_CONCURRENT_STEPS").on() &&
+         dynamic_cast<StepCapture*>(&Target::get(request.context));
+}
+
+// Steps that reuse memory wait for those that read it before. A small plan with a backward part has enough memory for
+// all of its tensors if that lets the gradients of weights run beside those of data.
+constexpr size_t most_separate_bytes = size_t{128} << 20;
+
+MemoryPlan memory_for(const Graph& graph, const PerTensor<int>& home, const LowerRequest& request,
+                      Frugality frugality) {
+  const bool share = request.options.share_memory && !request.monitored;
+  MemoryPlan memory = plan_memory(graph, home, share);
+  if (!share || !graph.has_backward() || frugality != Frugality::none || request.options.memory_budget > 0 ||
+      memory.unshared_bytes > most_separate_bytes || !runs_concurrently(request))
+    return memory;
+  MemoryPlan separate = plan_separate_memory(graph, home);
+  return separate.total_bytes() <= most_separate_bytes ? separate : memory;
 }
 
 // From operators to kernels and addresses. Frugal: without optimizations that use more memory to save time.
@@ -62,7 +86,7 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, Frugality fru
   std::vector<TensorId> outside = outside_tensors(graph);
   PerTensor<int> home(graph.tensors.size(), -1);
   for (size_t i = 0; i < outside.size(); ++i) home[outside[i]] = static_cast<int>(i);
-  MemoryPlan memory = plan_memory(graph, home, options.share_memory && !request.monitored);
+  MemoryPlan memory = memory_for(graph, home, request, frugality);
   return {std::move(graph), std::move(memory), std::move(outside), {}, {}};
 }
 

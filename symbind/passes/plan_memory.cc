@@ -483,4 +483,8 @@ MemoryPlan plan_memory(const Graph& graph, const PerTensor<int>& outside, bool s
   return apart.total_bytes() < plan.total_bytes() ? apart : plan;
 }
 
+MemoryPlan plan_separate_memory(const Graph& graph, const PerTensor<int>& outside) {
+  return Planner(graph, outside, /*share=*/false, /*pieces=*/true).run();
+}
+
 }  // namespace symbind

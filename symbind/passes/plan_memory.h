@@ -36,5 +36,7 @@ size_t working_bytes(const GraphNode& node);
 
 // outside: the outside array that holds the tensor, or -1.
 MemoryPlan plan_memory(const Graph& graph, const PerTensor<int>& outside, bool share);
+// Every tensor in memory of its own, except for views and pieces: no step waits for another to reuse its memory.
+MemoryPlan plan_separate_memory(const Graph& graph, const PerTensor<int>& outside);
 
 }  // namespace symbind

@@ -1,6 +1,7 @@
 // Operators in captured plans: the first run of an executor on a GPU queues its kernels one by one, the second records
 // them, and every later one launches what was recorded. Steps that do not need each other may then run concurrently.
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <string>
@@ -144,29 +145,40 @@ Network steps_that_run_alone() {
           apply("MakeLoss", apply("sum", apply("square", all, {}, "squares"), {}, "total"), {}, "loss"), shapes, 0};
 }
 
-TEST_F(CudaCaptured, ConcurrentStepsGiveTheSameBitsAsOneAfterTheOther) {
+std::vector<Network> captured_networks() {
   std::vector<Network> networks = networks_for_plans();
   networks.push_back(steps_that_run_alone());
-  for (const Network& network : networks) {
-    SCOPED_TRACE(network.name);
-    const auto concurrent = bind_with_values(network, gpu(0)),
-               one_by_one = bind_with_values(network, gpu(0), {.options = {.capture = false}});
-    for (int run = 0; run < 6; ++run) {
-      for (const auto& executor : {concurrent, one_by_one}) {
-        set_values(*executor, network.classes, 1 + static_cast<uint64_t>(run));
-        seed(7);
-        executor->forward(true);
-        executor->backward(out_grads_for(*executor));
-      }
-      for (size_t i = 0; i < concurrent->outputs().size(); ++i)
-        EXPECT_TRUE(same_bits(concurrent->outputs()[i].as_copy_in(cpu()), one_by_one->outputs()[i].as_copy_in(cpu())))
-            << "output " << i << " of run " << run;
-      for (const auto& [name, gradient] : concurrent->grad_dict())
-        EXPECT_TRUE(same_bits(gradient.as_copy_in(cpu()), one_by_one->grad_dict().at(name).as_copy_in(cpu())))
-            << name << " of run " << run;
+  return networks;
+}
+
+class CapturedNetwork : public GpuTest, public ::testing::WithParamInterface<Network> {};
+
+TEST_P(CapturedNetwork, GivesTheSameBitsAsItsStepsOneAfterTheOther) {
+  const Network& network = GetParam();
+  const auto concurrent = bind_with_values(network, gpu(0)),
+             one_by_one = bind_with_values(network, gpu(0), {.options = {.capture = false}});
+  for (int run = 0; run < 6; ++run) {
+    for (const auto& executor : {concurrent, one_by_one}) {
+      set_values(*executor, network.classes, 1 + static_cast<uint64_t>(run));
+      seed(7);
+      executor->forward(true);
+      executor->backward(out_grads_for(*executor));
     }
+    for (size_t i = 0; i < concurrent->outputs().size(); ++i)
+      EXPECT_TRUE(same_bits(concurrent->outputs()[i].as_copy_in(cpu()), one_by_one->outputs()[i].as_copy_in(cpu())))
+          << "output " << i << " of run " << run;
+    for (const auto& [name, gradient] : concurrent->grad_dict())
+      EXPECT_TRUE(same_bits(gradient.as_copy_in(cpu()), one_by_one->grad_dict().at(name).as_copy_in(cpu())))
+          << name << " of run " << run;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CapturedNetwork, ::testing::ValuesIn(captured_networks()), [](const auto& tried) {
+  std::string name = join(tried.index, "_", tried.param.name);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace symbind::testing

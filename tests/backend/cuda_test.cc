@@ -69,6 +69,26 @@ TEST_F(Cuda, TooLargeAnArraySaysHowMuchThereIs) {
   EXPECT_EQ(still_works.to_vector<double>(), std::vector<double>(3, 1.0));
 }
 
+// Working memory, arrays and results of operators: each error names who asked, and the next call works.
+TEST_F(Cuda, OutOfMemorySaysWhichNodeAskedAndTheProcessGoesOn) {
+  const Shape huge{1 << 19, 1 << 19};  // 1 TiB
+  const Symbol large = apply("broadcast_to", {var("x")}, {{"shape", join(huge)}}, "enlarge");
+  const Symbol net = apply("sum", large, {}, "total");
+  const auto executor = simple_bind(net, gpu(0), {{"x", {1, 1}}}, {.grad_req = "null", .options = {.fuse = false}});
+  EXPECT_TRUE(fails_with([&] { executor->forward(); }, "[broadcast_to enlarge]", "out of memory on gpu(0)",
+                         "bytes were asked for", "free on the GPU"));
+  EXPECT_TRUE(fails_with([&] { simple_bind(var("y") + 1, gpu(0), {{"y", huge}}); }, "'y'", "out of memory on gpu(0)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        invoke("broadcast_to", {ones({1, 1}, gpu(0))}, {{"shape", join(huge)}});
+      },
+      "[broadcast_to]", "out of memory on gpu(0)"));
+  EXPECT_EQ((ones({3}, gpu(0)) + 1).to_vector<double>(), std::vector<double>(3, 2.0));
+  const auto small = simple_bind(fc(var("data"), 2, "fc"), gpu(0), {{"data", {3, 4}}});
+  small->forward(true);
+  EXPECT_EQ(small->outputs()[0].to_vector<double>(), std::vector<double>(6, 0.0));
+}
+
 TEST_F(Cuda, ManyAllocationsOfChangingSizesStayWithinTheirPool) {
   Device& device = Device::get(gpu(0));
   const auto round = [] {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/multi_optimizer.h"
 
 #include "tests/backend/cuda_cases.h"
 #include "tests/support/gpu_test.h"
@@ -79,6 +80,44 @@ namespace {
 using CudaUpdate = GpuTest;
 
 TEST_F(CudaUpdate, UpdatesAndQuestionsAgreeWithTheCpu) { compare_devices(update_cases()); }
+
+// More arrays than one launch takes, of all sizes: none, a few blocks, and more elements than all blocks of an array
+// take in one pass.
+TEST_F(CudaUpdate, ArraysOfAllSizesAreUpdatedTogetherAsOneByOne) {
+  std::vector<int64_t> sizes{0, 1, 255, 256, 257, 1023, 1025, 4096, 3'000'001};
+  for (int64_t i = 0; i < 40; ++i) sizes.push_back(17 * i * i);
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    std::vector<NDArray> inputs, weights;
+    MultiSgdMomUpdate together;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      for (uint64_t k = 0; k < 3; ++k) inputs.push_back(random_array({sizes[i]}, 3 * i + k, -1, 1, dtype, gpu(0)));
+      weights.push_back(inputs[3 * i]);
+      together.lrs.push_back(0.1 + 0.01 * static_cast<double>(i));
+      together.wds.push_back(0.001 * static_cast<double>(i));
+    }
+    together.momentum = 0.9;
+    together.rescale_grad = 0.5;
+    together.num_weights = static_cast<int64_t>(sizes.size());
+    std::vector<NDArray> expected;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == 0) continue;
+      const NDArray weight = inputs[3 * i].copy(), momentum = inputs[3 * i + 2].copy();
+      invoke(
+          "sgd_mom_update", {weight, inputs[3 * i + 1], momentum},
+          {{"lr", join(together.lrs[i])}, {"wd", join(together.wds[i])}, {"momentum", "0.9"}, {"rescale_grad", "0.5"}},
+          {.out = {weight}});
+      expected.insert(expected.end(), {weight, momentum});
+    }
+    invoke(multi_sgd_mom_update, inputs, together, {.out = weights});
+    size_t next = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == 0) continue;
+      for (const size_t input : {3 * i, 3 * i + 2})
+        EXPECT_TRUE(all_close(inputs[input].as_copy_in(cpu()), expected[next++].as_copy_in(cpu()), tolerance_of(dtype)))
+            << (input % 3 ? "momentum" : "weight") << " of " << sizes[i] << " in " << dtype;
+    }
+  }
+}
 
 TEST_F(CudaUpdate, AnInfiniteElementOrNaNIsFoundWhereverItIs) {
   for (const DType dtype : float_types)

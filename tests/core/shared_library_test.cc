@@ -60,6 +60,17 @@ TEST(SharedLibrary, IsFoundInTheFolderThatAVariableNames) {
   ::unsetenv("CUDA_HOME");
 }
 
+TEST(SharedLibrary, IsFoundInAnyFolderOfTheLibraryPath) {
+  const TempDir folder;
+  std::filesystem::create_symlink(mathematics.part().details, folder.file("libsymbind_on_path.so"));
+  SharedLibrary library(
+      {.title = "Listed", .file = "libsymbind_on_path.so", .version = no_version, .remedy = "install it"});
+  EXPECT_NE(library.problem(), "");
+  ::setenv("SYMBIND_LIBRARY_PATH", join("/nonexistent::", folder.file("")).c_str(), 1);
+  EXPECT_EQ(library.problem(), "");
+  ::unsetenv("SYMBIND_LIBRARY_PATH");
+}
+
 TEST(SharedLibrary, SaysWhichFunctionIsMissing) {
   EXPECT_TRUE(fails_with([] { unknown_function(1); }, "has no function cos_of_nothing"));
 }

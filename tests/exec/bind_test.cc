@@ -3,6 +3,7 @@
 
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
+#include "symbind/exec/invoke.h"
 #include "symbind/graph/builder.h"
 #include "symbind/ops/all.h"
 
@@ -239,6 +240,27 @@ TEST(Bind, AnOutputListedTwiceIsTwoArrays) {
   executor->forward();
   EXPECT_EQ(executor->outputs()[0].item(), 6);
   EXPECT_EQ(executor->outputs()[1].item(), 6);
+}
+
+// More than an address can name: nothing is allocated.
+TEST(Bind, OutOfMemorySaysWhichNodeAskedAndTheNextCallWorks) {
+  const Shape huge{1 << 24, 1 << 24};
+  const Symbol large = apply("broadcast_to", {var("x")}, {{"shape", join(huge)}}, "enlarge");
+  const auto executor = simple_bind(apply("sum", large, {}, "total"), cpu(), {{"x", {1, 1}}},
+                                    {.grad_req = "null", .options = {.fuse = false}});
+  EXPECT_TRUE(fails_with([&] { executor->forward(); }, "[broadcast_to enlarge]", "(16777216,16777216)",
+                         "out of memory on cpu(0)", "bytes were asked for"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        simple_bind(var("y") + 1, cpu(), {{"y", huge}});
+      },
+      "'y'", "(16777216,16777216)", "out of memory on cpu(0)"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        invoke("broadcast_to", {ones({1, 1})}, {{"shape", join(huge)}});
+      },
+      "[broadcast_to]", "(16777216,16777216)", "out of memory on cpu(0)"));
+  EXPECT_EQ(eval(var("a") + 1, {{"a", ones({2})}})[0].to_vector<float>(), (Floats{2, 2}));
 }
 
 }  // namespace

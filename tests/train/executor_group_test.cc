@@ -1,5 +1,7 @@
 #include "symbind/train/executor_group.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "symbind/symbind.h"
@@ -32,6 +34,24 @@ std::vector<int64_t> sizes(const DataParallelExecutorGroup& group) {
   std::vector<int64_t> found;
   for (const BatchSlice& slice : group.slices()) found.push_back(slice.end - slice.begin);
   return found;
+}
+
+// With their plans, and on a GPU their captured graphs.
+TEST(ExecutorGroup, KeepsTheExecutorsOfTheLastSixteenShapes) {
+  for (const Context context : all_devices()) {
+    DataParallelExecutorGroup group(small_network(), options_for({context}, 1));
+    const auto reshape = [&](int64_t batch) {
+      group.reshape({{"data", {batch, 4}}}, {{"softmax_label", {batch}}});
+      return std::weak_ptr<Executor>(group.execs()[0]);
+    };
+    std::vector<std::weak_ptr<Executor>> made;
+    for (int64_t batch = 1; batch <= 20; ++batch) made.push_back(reshape(batch));
+    for (size_t i = 0; i < made.size(); ++i) EXPECT_EQ(made[i].expired(), i < 4) << "batch " << i + 1;
+    EXPECT_EQ(reshape(6).lock(), made[5].lock());
+    reshape(21);
+    EXPECT_TRUE(made[4].expired());
+    EXPECT_FALSE(made[5].expired()) << "it was used since";
+  }
 }
 
 TEST(ExecutorGroup, SplitsABatchInProportionToTheWorkLoad) {

@@ -203,9 +203,9 @@ double accuracy_after_training(DType dtype, const std::vector<Context>& contexts
 }
 
 TEST(ComputeDtype, LearnsAsInFloat32) {
-  EXPECT_GT(accuracy_after_training(DType::none), 0.95);
-  EXPECT_GT(accuracy_after_training(DType::float16), 0.95);
-  EXPECT_GT(accuracy_after_training(DType::bfloat16), 0.95);
+  for (const Context context : all_devices())
+    for (const DType type : {DType::none, DType::float16, DType::bfloat16})
+      EXPECT_GT(accuracy_after_training(type, {context}), 0.95) << type << " on " << context;
   EXPECT_GT(accuracy_after_training(DType::float16, {cpu(0), cpu(1)}), 0.95);
 }
 
@@ -213,10 +213,10 @@ TEST(ComputeDtype, LearnsAsInFloat32) {
 // `rounded`.
 using Gradients = std::map<std::string, std::vector<float>>;
 
-Gradients gradients_of_resnet(DType compute, DType rounded) {
+Gradients gradients_of_resnet(DType compute, DType rounded, Context context) {
   seed(3);
   const auto round = [&](const NDArray& array) { return array.astype(rounded).astype(DType::float32); };
-  Module module(networks::resnet({.depth = 18, .classes = 4}), {.compute_dtype = compute});
+  Module module(networks::resnet({.depth = 18, .classes = 4}), {.context = {context}, .compute_dtype = compute});
   module.bind({{"data", {8, 3, 64, 64}}}, {{"softmax_label", {8}}});
   module.init_params({.initializer = std::make_shared<init::Xavier>()});
   BaseModule::Params params = module.get_params();
@@ -259,13 +259,13 @@ std::vector<float> all_of(const Gradients& gradients) {
 // addition the result of each layer in forward and the gradient of each in backward: independent errors of that size at
 // three places instead of one, so about sqrt(3) times the distance, and a last rounding of the gradient itself. 4 times
 // leaves room for the few roundings between layers.
-TEST(ComputeDtype, GradientsAreThoseOfFloat32ButForRounding) {
+void expect_gradients_of_float32(Context context) {
   // Zero but for rounding: gamma is fixed, and a BatchNorm follows that undoes what bn0_gamma scales.
   const std::set<std::string> vanish{"bn_data_gamma", "bn0_gamma"};
-  const Gradients exact = gradients_of_resnet(DType::none, DType::float32);
+  const Gradients exact = gradients_of_resnet(DType::none, DType::float32, context);
   for (const DType type : {DType::float16, DType::bfloat16}) {
-    const Gradients rounded = gradients_of_resnet(DType::none, type);
-    const Gradients computed = gradients_of_resnet(type, DType::float32);
+    const Gradients rounded = gradients_of_resnet(DType::none, type, context);
+    const Gradients computed = gradients_of_resnet(type, DType::float32, context);
     const double of_rounding = distance(all_of(rounded), all_of(exact));
     const double of_computing = distance(all_of(computed), all_of(exact));
     EXPECT_GT(of_computing, 0);
@@ -275,6 +275,13 @@ TEST(ComputeDtype, GradientsAreThoseOfFloat32ButForRounding) {
       EXPECT_LT(distance(computed.at(name), gradient), 4 * (distance(rounded.at(name), gradient) + epsilon_of(type)))
           << type << " " << name;
     }
+  }
+}
+
+TEST(ComputeDtype, GradientsAreThoseOfFloat32ButForRounding) {
+  for (const Context context : all_devices()) {
+    SCOPED_TRACE(context);
+    expect_gradients_of_float32(context);
   }
 }
 
@@ -304,9 +311,10 @@ Symbol convolutional_classifier() {
 }
 
 // Trained for 40 steps an epoch.
-std::unique_ptr<Module> trained_on(const Digits& digits, DType dtype, int epochs) {
+std::unique_ptr<Module> trained_on(const Digits& digits, DType dtype, int epochs, Context context) {
   seed(1);
-  auto module = std::make_unique<Module>(convolutional_classifier(), ModuleOptions{.compute_dtype = dtype});
+  auto module =
+      std::make_unique<Module>(convolutional_classifier(), ModuleOptions{.context = {context}, .compute_dtype = dtype});
   NDArrayIter train = digits.batches();
   module->fit(train, {.optimizer_params = {{"learning_rate", 0.005}, {"momentum", 0.9}},
                       .initializer = std::make_shared<init::Xavier>(),
@@ -322,34 +330,45 @@ double training_loss(Module& module, const Digits& digits) {
 // From the same beginning (a loss of 2.3) 200 steps in each type end at nearly the same loss.
 TEST(ComputeDtype, ConvolutionsLearnDigitsAsInFloat32) {
   const Digits digits;
-  const auto loss_in = [&](DType type) { return training_loss(*trained_on(digits, type, /*epochs=*/5), digits); };
-  const double in_float32 = loss_in(DType::none);
-  EXPECT_LT(in_float32, 0.2);
-  EXPECT_NEAR(loss_in(DType::float16), in_float32, 0.02);
-  EXPECT_NEAR(loss_in(DType::bfloat16), in_float32, 0.02);
+  for (const Context context : all_devices()) {
+    const auto loss_in = [&](DType type) {
+      return training_loss(*trained_on(digits, type, /*epochs=*/5, context), digits);
+    };
+    const double in_float32 = loss_in(DType::none);
+    EXPECT_LT(in_float32, 0.2) << context;
+    EXPECT_NEAR(loss_in(DType::float16), in_float32, 0.02) << context;
+    EXPECT_NEAR(loss_in(DType::bfloat16), in_float32, 0.02) << context;
+  }
 }
 
 // What a module that computes in 16 bits saves is a float32 network. Its predictions there differ by the roundings of
-// three layers: a few epsilons of the type.
+// three layers: a few epsilons of the type. Another device may load it.
+void expect_same_predictions(const Digits& digits, DType type, Context trains, Context predicts) {
+  const TempDir folder;
+  const auto module = trained_on(digits, type, /*epochs=*/2, trains);
+  module->save_checkpoint(folder.file("net"), 2);
+  const auto loaded = Module::load(folder.file("net"), 2, false, {.context = {predicts}});
+  NDArrayIter data = digits.batches();
+  loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
+  for (const auto& [name, array] : loaded->get_params().arg_params) EXPECT_EQ(array.dtype(), DType::float32) << name;
+  EXPECT_EQ(loaded->symbol().tojson(), module->symbol().tojson());
+  const std::vector<float> in_float32 = loaded->predict(data)[0].to_vector<float>();
+  const std::vector<float> in_16_bits = module->predict(data)[0].to_vector<float>();
+  double largest = 0;
+  for (size_t i = 0; i < in_float32.size(); ++i)
+    largest = std::max(largest, std::abs(double{in_float32[i]} - in_16_bits[i]));
+  EXPECT_GT(largest, 0);
+  EXPECT_LT(largest, 10 * epsilon_of(type));
+}
+
 TEST(ComputeDtype, ACheckpointPredictsTheSameInFloat32) {
   const Digits digits;
-  for (const DType type : {DType::float16, DType::bfloat16}) {
-    const TempDir folder;
-    const auto module = trained_on(digits, type, /*epochs=*/2);
-    module->save_checkpoint(folder.file("net"), 2);
-    const auto loaded = Module::load(folder.file("net"), 2);
-    NDArrayIter data = digits.batches();
-    loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
-    for (const auto& [name, array] : loaded->get_params().arg_params) EXPECT_EQ(array.dtype(), DType::float32) << name;
-    EXPECT_EQ(loaded->symbol().tojson(), module->symbol().tojson());
-    const std::vector<float> in_float32 = loaded->predict(data)[0].to_vector<float>();
-    const std::vector<float> in_16_bits = module->predict(data)[0].to_vector<float>();
-    double largest = 0;
-    for (size_t i = 0; i < in_float32.size(); ++i)
-      largest = std::max(largest, std::abs(double{in_float32[i]} - in_16_bits[i]));
-    EXPECT_GT(largest, 0) << type;
-    EXPECT_LT(largest, 10 * epsilon_of(type)) << type;
-  }
+  for (const DType type : {DType::float16, DType::bfloat16})
+    for (const Context trains : all_devices())
+      for (const Context predicts : all_devices()) {
+        SCOPED_TRACE(join(type, ", trained on ", trains, ", predicts on ", predicts));
+        expect_same_predictions(digits, type, trains, predicts);
+      }
 }
 
 TEST(ComputeDtype, LeavesOutAStepWhoseGradientsOverflow) {

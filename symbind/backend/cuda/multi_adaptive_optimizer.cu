@@ -7,6 +7,8 @@
 namespace symbind::cuda_backend {
 namespace {
 
+constexpr unsigned blocks_per_array = 64;
+
 // ---- AdamW ----------------------------------------------------------------------------------------------------------
 
 struct WithScale {

@@ -1,9 +1,10 @@
 // An update rule (backend/update_rules.h) applied to many arrays in one launch: their addresses are part of the
-// launch's arguments, and a row of blocks updates each array.
+// launch's arguments, and each array has as many blocks as its size needs.
 #pragma once
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,13 @@
 namespace symbind::cuda_backend {
 
 inline constexpr int arrays_per_launch = 32;  // what fits the 4 KB of a launch's arguments
-inline constexpr unsigned blocks_per_array = 64;
+inline constexpr int elements_ahead = 4;      // that a thread reads before it writes the first
+inline constexpr int64_t most_blocks_of_array = 1024;
+
+// The blocks of a launch: array k has those before end[k] that no earlier array has.
+struct ArrayBlocks {
+  unsigned end[arrays_per_launch];
+};
 
 // The inputs of each weight are weight, gradient, `states` arrays and, where `has_master`, the weight's float32 copy.
 // T is the type of weights and gradients, S that of states and masters.
@@ -49,29 +56,45 @@ __device__ C apply_rule(const Rule& rule, C weight, C gradient, C* states, std::
 // `finish(rule, index)` is the rule of the array `first` + index of the operator: values that depend on other arrays
 // are set there. If finish.skips(), weights are copied.
 template <class Update, class Finish>
-__global__ void update_arrays(const __grid_constant__ typename Update::Parts parts, int64_t first, Finish finish) {
+__global__ void update_arrays(const __grid_constant__ typename Update::Parts parts,
+                              const __grid_constant__ ArrayBlocks blocks, int64_t first, Finish finish) {
   using T = typename Update::T;
   using S = typename Update::S;
   using C = compute_type<S>;
   constexpr int states = Update::states;
-  const typename Update::Part& part = parts.part[blockIdx.y];
+  int array = 0;
+  while (blockIdx.x >= blocks.end[array]) ++array;
+  const unsigned before = array > 0 ? blocks.end[array - 1] : 0;
+  const typename Update::Part& part = parts.part[array];
+  const int64_t begin = static_cast<int64_t>(blockIdx.x - before) * blockDim.x + threadIdx.x;
+  const int64_t step = static_cast<int64_t>(blocks.end[array] - before) * blockDim.x;
   if (finish.skips()) {
-    for (int64_t i = first_element(); i < part.count; i += element_step()) part.out[i] = part.weight[i];
+    for (int64_t i = begin; i < part.count; i += step) part.out[i] = part.weight[i];
     return;
   }
-  const auto rule = finish(part.rule, first + blockIdx.y);
-  for (int64_t i = first_element(); i < part.count; i += element_step()) {
-    C now[states + 1];
-    for (int k = 0; k < states; ++k) now[k] = load(part.kept[k][i]);
-    if constexpr (Update::has_master)
-      now[states] = part.kept[states][i];
-    else
-      now[states] = load(part.weight[i]);
-    const C next =
-        apply_rule(rule, now[states], static_cast<C>(load(part.gradient[i])), now, std::make_index_sequence<states>{});
-    for (int k = 0; k < states; ++k) part.kept[k][i] = store<S>(now[k]);
-    if constexpr (Update::has_master) part.kept[states][i] = next;
-    part.out[i] = store<T>(static_cast<compute_type<T>>(next));
+  const auto rule = finish(part.rule, first + array);
+  for (int64_t next = begin; next < part.count; next += elements_ahead * step) {
+    C now[elements_ahead][states + 1], gradient[elements_ahead];
+#pragma unroll
+    for (int k = 0; k < elements_ahead; ++k) {
+      const int64_t i = next + k * step;
+      if (i >= part.count) break;
+      for (int state = 0; state < states; ++state) now[k][state] = load(part.kept[state][i]);
+      if constexpr (Update::has_master)
+        now[k][states] = part.kept[states][i];
+      else
+        now[k][states] = load(part.weight[i]);
+      gradient[k] = static_cast<C>(load(part.gradient[i]));
+    }
+#pragma unroll
+    for (int k = 0; k < elements_ahead; ++k) {
+      const int64_t i = next + k * step;
+      if (i >= part.count) break;
+      const C updated = apply_rule(rule, now[k][states], gradient[k], now[k], std::make_index_sequence<states>{});
+      for (int state = 0; state < states; ++state) part.kept[state][i] = store<S>(now[k][state]);
+      if constexpr (Update::has_master) part.kept[states][i] = updated;
+      part.out[i] = store<T>(static_cast<compute_type<T>>(updated));
+    }
   }
 }
 
@@ -83,6 +106,17 @@ struct AsItIs {
     return rule;
   }
 };
+
+inline ArrayBlocks blocks_of(std::span<const int64_t> counts) {
+  constexpr int64_t elements = int64_t{block_size} * elements_ahead;
+  ArrayBlocks blocks{};
+  unsigned end = 0;
+  for (size_t k = 0; k < counts.size(); ++k) {
+    end += static_cast<unsigned>(std::min((counts[k] + elements - 1) / elements, most_blocks_of_array));
+    blocks.end[k] = end;
+  }
+  return blocks;
+}
 
 // make_finish(args) gives the function that completes rules in the kernel.
 template <class Update, class MakeFinish>
@@ -105,10 +139,9 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
                    [rules = std::move(rules), counts = std::move(counts), part_of, make_finish](const Args& args) {
                      for (size_t first = 0; first < counts.size(); first += arrays_per_launch) {
                        const size_t now = std::min<size_t>(arrays_per_launch, counts.size() - first);
-                       int64_t longest = 0;
-                       for (size_t k = 0; k < now; ++k) longest = std::max(longest, counts[first + k]);
-                       if (longest == 0) continue;
-                       const dim3 grid(std::min(blocks_for(longest), blocks_per_array), static_cast<unsigned>(now));
+                       const ArrayBlocks blocks = blocks_of(std::span(counts).subspan(first, now));
+                       const unsigned grid = blocks.end[now - 1];
+                       if (grid == 0) continue;
                        // Rules have no default: unused entries repeat the first array.
                        const auto part = [&](size_t k) {
                          const size_t array = k < now ? first + k : first;
@@ -116,7 +149,8 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
                        };
                        const auto launch = [&]<size_t... index>(std::index_sequence<index...>) {
                          update_arrays<Update><<<grid, block_size, 0, stream_of(args)>>>(
-                             typename Update::Parts{{part(index)...}}, static_cast<int64_t>(first), make_finish(args));
+                             typename Update::Parts{{part(index)...}}, blocks, static_cast<int64_t>(first),
+                             make_finish(args));
                        };
                        launch(std::make_index_sequence<arrays_per_launch>{});
                      }

@@ -88,7 +88,7 @@ mkdir "$work/elsewhere"
 cp "$here/check.py" "$work/elsewhere/"
 
 echo "-- what is in it"
-"$python" - "$wheel" <<'CHECK' || fail "the wheel's contents are wrong"
+"$python" - "$wheel" "$tree" "$work" <<'CHECK' || fail "the wheel's contents are wrong"
 import platform, sys, zipfile
 
 names = zipfile.ZipFile(sys.argv[1]).namelist()
@@ -101,6 +101,12 @@ for due in ("symbind/__init__.py", "symbind/py.typed", "symbind/_symbind.pyi", "
 strange = [name for name in names if not name.startswith(("symbind/", "symbind-")) or name.endswith((".h", ".cc"))]
 if strange:
     sys.exit(f"these do not belong there: {strange}")
+# No path of the machine that built it, in run paths or elsewhere.
+for name in names:
+    content = zipfile.ZipFile(sys.argv[1]).read(name)
+    for folder in sys.argv[2:]:
+        if folder.encode() in content:
+            sys.exit(f"{name} contains {folder}")
 CHECK
 
 "$work/venv/bin/python" -m pip install --quiet "$wheel" || fail "pip install failed"
