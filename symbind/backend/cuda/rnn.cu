@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -451,9 +452,58 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   });
 }
 
+// ---- No steps -------------------------------------------------------------------------------------------------------
+// The last states are the first ones, and so are their gradients; those of the parameters are 0.
+
+template <class P>
+std::string refuse_steps(const NodeView& node) {
+  const Shape& data = node.inputs[arguments_of(node.as<P>()).data].shape;  // (steps, batch, inputs)
+  return data[0] * data[1] > 0 ? "there are steps" : "";
+}
+
+// An output is an input, or 0.
+struct PassedArray {
+  size_t output;
+  std::optional<size_t> input;
+};
+
+std::unique_ptr<Kernel> build_passing(const NodeView& node, const std::vector<PassedArray>& arrays) {
+  std::vector<size_t> bytes;
+  for (const PassedArray& array : arrays) bytes.push_back(node.outputs[array.output].bytes());
+  return make_step(node, [arrays, bytes](const Args& args) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      void* const to = args.outputs[arrays[i].output];
+      if (!to || bytes[i] == 0) continue;
+      if (const auto input = arrays[i].input)
+        cudaMemcpyAsync(to, args.inputs[*input], bytes[i], cudaMemcpyDeviceToDevice, stream_of(args));
+      else
+        cudaMemsetAsync(to, 0, bytes[i], stream_of(args));
+    }
+  });
+}
+
+std::unique_ptr<Kernel> build_no_steps(const NodeView& node) {
+  const auto& params = node.as<RNN>();
+  const RnnArguments at = arguments_of(params);
+  std::vector<PassedArray> passed{{1, at.state}};
+  if (params.mode == rnn_mode::lstm) passed.push_back({2, at.cell});
+  return build_passing(node, passed);
+}
+
+std::unique_ptr<Kernel> build_grad_of_no_steps(const NodeView& node) {
+  const auto& params = node.as<RNNGrad>();
+  const size_t state = params.has_output_grad ? 1 : 0, cell = state + (params.has_state_grad ? 1 : 0);
+  std::vector<PassedArray> passed{{1, std::nullopt}, {2, std::nullopt}};
+  if (params.has_state_grad) passed[1].input = state;
+  if (params.mode == rnn_mode::lstm) passed.push_back({3, params.has_cell_grad ? std::optional(cell) : std::nullopt});
+  return build_passing(node, passed);
+}
+
 }  // namespace
 
 void add_rnn(ImplementationTable& table) {
+  table.add<RNN>({"no steps", refuse_steps<RNN>, build_no_steps});
+  table.add<RNNGrad>({"no steps", refuse_steps<RNNGrad>, build_grad_of_no_steps});
   table.add<RNN>({"cudnn", refuse<RNN>, build<RNN>, {}, true, Tier::library});
   table.add<RNNGrad>({"cudnn", refuse<RNNGrad>, build<RNNGrad>, {}, true, Tier::library});
 }

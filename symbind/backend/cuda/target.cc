@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/target.h"
 
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/empty.h"
 #include "symbind/backend/cuda/host.h"
 #include "symbind/backend/cuda/implementations.h"
 #include "symbind/backend/cuda/random.h"
@@ -35,6 +36,7 @@ CudaTarget::CudaTarget() {
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->own) continue;
     lists_[op] = table.of(*op);
+    lists_[op].push_back(nothing_implementation());
     lists_[op].push_back(host_implementation());
   }
 }
