@@ -41,6 +41,9 @@ void add_alone(std::vector<Case>& cases) {
                        .low = 1,
                        .high = 7,
                        .input_types = {DType::none, data}});
+  // More than a program has inputs.
+  for (const size_t count : {1, 2, 16, 17, 31, 32, 40})
+    cases.push_back({"add_n", std::vector<Shape>(count, shape), {{"num_args", join(count)}}, all_types, -1, 1, 16});
   cases.push_back({"clip", {shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, all_types, -7, 7});
   cases.push_back({"_backward_clip", {shape, shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, all_types, -7, 7});
   for (const char* op :

@@ -184,6 +184,39 @@ std::string refuse_alone(const NodeView& node) {
   return program.instructions.empty() ? "nothing is computed" : refuse(node, program);
 }
 
+// ---- Sums of many arrays --------------------------------------------------------------------------------------------
+
+std::string refuse_sum(const NodeView& node) { return one_layout(node) ? "" : "arrays of different layouts"; }
+
+// More terms than a program has inputs are added part by part, each to the sum of those before.
+std::unique_ptr<Kernel> build_sum(const NodeView& node) {
+  if (node.inputs.size() <= most_inputs) return build(node, alone(node));
+  std::vector<std::shared_ptr<Kernel>> parts;
+  std::vector<size_t> counts;  // of inputs, from the second part on with the sum
+  for (size_t added = 0; added < node.inputs.size(); added += counts.back() - (counts.size() > 1 ? 1 : 0)) {
+    counts.push_back(std::min(most_inputs, node.inputs.size() - added + (counts.empty() ? 0 : 1)));
+    NodeView part = node;
+    part.inputs = node.inputs.first(counts.back());  // all are alike
+    parts.push_back(build(part, alone(part)));
+  }
+  KernelTraits traits;
+  for (size_t k = 0; k < most_inputs; ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);  // the first part's
+  return make_kernel(
+      [parts, counts](const Args& args) {
+        size_t next = 0;
+        for (size_t part = 0; part < parts.size(); ++part) {
+          std::array<void*, most_inputs> inputs{};
+          size_t own = 0;
+          if (part > 0) inputs[own++] = args.outputs[0];
+          while (own < counts[part]) inputs[own++] = args.inputs[next++];
+          Args some = args;
+          some.inputs = inputs.data();
+          parts[part]->run(some);
+        }
+      },
+      traits);
+}
+
 // ---- Programs with several results ----------------------------------------------------------------------------------
 
 constexpr size_t most_cell_arrays = 32;
@@ -296,11 +329,12 @@ void add_pointwise(ImplementationTable& table) {
                         {},
                         true,
                         Tier::generated});
+  table.add<AddN>({"nvrtc", refuse_sum, build_sum, {}, true, Tier::generated});
   table.add<PointwiseCell>({"nvrtc", refuse_cell, build_cell, {}, true, Tier::generated});
   for (const OpDef* op : OpRegistry::get().all()) {
     if (is_broadcast(*op))
       table.add(*op, {"nvrtc", refuse_broadcast, build_broadcast, {}, true, Tier::generated});
-    else if (has_functions(*op) || op == &op_of<AddN>())
+    else if (has_functions(*op))
       table.add(*op, {"nvrtc",
                       refuse_alone,
                       [](const NodeView& node) { return build(node, alone(node)); },
