@@ -74,9 +74,12 @@ function(symbind_compile_cuda target)
     set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
       APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
   endforeach()
-  # Nor do places in images, which may be on the border between two pixels: the CPU chooses the same.
-  set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/spatial.cu"
-    APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
+  # Nor do places in images, which may be on the border between two pixels, and sums that are rounded to bytes: the CPU
+  # chooses the same.
+  foreach(family image spatial)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/symbind/backend/cuda/${family}.cu"
+      APPEND PROPERTY COMPILE_OPTIONS --fmad=false)
+  endforeach()
   # What programs include.
   symbind_embed_sources("${PROJECT_BINARY_DIR}/generated/symbind/embedded/pointwise_headers.inc"
     symbind/backend/freestanding.h symbind/backend/vector_math.h symbind/backend/functions.h

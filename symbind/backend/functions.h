@@ -4,8 +4,8 @@
 //
 // A function is called with numbers of one of the types float, double, int32_t and int64_t; smaller ones are widened
 // first (see wide.h). Its last arguments may be parameters of the operator, as numbers of the same type. Integers wrap,
-// divide towards zero and give 0 for a division by zero; functions undefined for integers are computed in float and
-// truncated, as in MXNet.
+// divide towards zero and give 0 for a division by zero; their powers are exact; functions undefined for integers are
+// computed in floating point and truncated, as in MXNet, with the same result on every device.
 //
 // A gradient is out_grad times the derivative, and for integers the derivative is truncated before the product.
 #pragma once
@@ -29,6 +29,15 @@ constexpr To truncate(From value) {
   constexpr auto low = static_cast<From>(least);
   const bool fits = value > low - From(1) && value < -low;
   return static_cast<To>(fits ? static_cast<Whole>(value) : least);
+}
+
+// A number of one of the types that functions are called with, from an element of any type.
+template <class To, class From>
+constexpr To number(From value) {
+  if constexpr (is_integral<To> && !is_integral<From>)
+    return truncate<To>(value);
+  else
+    return static_cast<To>(value);
 }
 
 template <class T>
@@ -59,20 +68,64 @@ constexpr T divide(T a, T b) {
   else
     return a / b;
 }
-// Computes function in floating point for integers.
+// The last digits of functions of <math.h> differ between devices, by up to ten units: a value that close to a whole
+// number is that number, so that truncation gives the same everywhere.
+constexpr double settled(double value) {
+  const double whole = libm::round(value);
+  return libm::fabs(value - whole) <= libm::fabs(value) * 0x1p-48 ? whole : value;
+}
+// Computes function in double for integers.
 template <class T, class Function, class... More>
 constexpr T in_floating(Function function, T x, More... more) {
+  if constexpr (is_integral<T>)
+    return truncate<T>(settled(function(static_cast<double>(x), static_cast<double>(more)...)));
+  else
+    return function(x, more...);
+}
+// Computes function in float for integers, as MXNet does for a few: of operations alone that every device rounds alike.
+template <class T, class Function, class... More>
+constexpr T in_float(Function function, T x, More... more) {
   if constexpr (is_integral<T>)
     return truncate<T>(function(static_cast<float>(x), static_cast<float>(more)...));
   else
     return function(x, more...);
 }
+
+// The power of integers, as a double: its nearest one below 2^64, and beyond, by pow().
+template <class T>
+constexpr double whole_power(T a, T b) {
+  uint64_t result = 1;
+  if (b >= T(0)) {
+    uint64_t factor = a < T(0) ? uint64_t(0) - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+    const uint64_t most = ~uint64_t(0);
+    bool fits = true;
+    for (auto left = static_cast<uint64_t>(b); left != 0 && fits; left >>= 1) {
+      if (left & 1u) {
+        fits = factor == 0 || result <= most / factor;
+        result *= factor;
+      }
+      if (left > 1 && factor > 0xffffffffu)
+        fits = false;
+      else
+        factor *= factor;
+    }
+    const double magnitude = static_cast<double>(result);
+    if (fits) return a < T(0) && b % 2 != 0 ? -magnitude : magnitude;
+  }
+  return libm::pow(static_cast<double>(a), static_cast<double>(b));
+}
 template <class T>
 constexpr T power(T a, T b) {
   if constexpr (is_integral<T>)
-    return truncate<T>(libm::pow(static_cast<double>(a), static_cast<double>(b)));
+    return truncate<T>(whole_power(a, b));
   else
     return libm::pow(a, b);
+}
+// In float for integers.
+template <class T>
+constexpr float float_hypot(T a, T b) {
+  return static_cast<float>(
+      libm::hypot(static_cast<double>(static_cast<float>(a)), static_cast<double>(static_cast<float>(b))));
 }
 
 // ---- Functions of floating numbers that <math.h> lacks --------------------------------------------------------------
@@ -150,8 +203,6 @@ struct Cosh { template <class T> constexpr T operator()(T x) const { return vect
 struct Arcsinh { template <class T> constexpr T operator()(T x) const { return vector_math::asinh(x); } };
 struct Arccosh { template <class T> constexpr T operator()(T x) const { return vector_math::acosh(x); } };
 struct Arctanh { template <class T> constexpr T operator()(T x) const { return vector_math::atanh(x); } };
-struct Degrees { template <class T> constexpr T operator()(T x) const { return x * T(180 / freestanding::pi); } };
-struct Radians { template <class T> constexpr T operator()(T x) const { return x * T(freestanding::pi / 180); } };
 struct Erf { template <class T> constexpr T operator()(T x) const { return vector_math::erf(x); } };
 struct Erfinv { template <class T> constexpr T operator()(T x) const { return vector_math::inverse_erf(x); } };
 struct Gamma { template <class T> constexpr T operator()(T x) const { return libm::tgamma(x); } };
@@ -248,6 +299,12 @@ struct Selu { template <class T> constexpr T operator()(T x) const { return T(se
 struct Gelu { template <class T> constexpr T operator()(T x) const {
   return T(0.5) * x * (1 + vector_math::erf(x * T(freestanding::sqrt2 / 2)));
 } };
+struct Degrees { template <class T> constexpr T operator()(T x) const {
+  return in_float([](auto v) { return v * (decltype(v)(180) / decltype(v)(freestanding::pi)); }, x);
+} };
+struct Radians { template <class T> constexpr T operator()(T x) const {
+  return in_float([](auto v) { return v * (decltype(v)(freestanding::pi) / decltype(v)(180)); }, x);
+} };
 struct Clip { template <class T> constexpr T operator()(T x, T low, T high) const {
   return x > high ? high : x < low ? low : x;
 } };
@@ -257,7 +314,7 @@ struct HardSigmoid { template <class T> constexpr T operator()(T x, T alpha, T b
 } };
 // Quadratic between -1/σ² and 1/σ², linear beyond. The scalar is σ.
 struct SmoothL1 { template <class T> constexpr T operator()(T x, T sigma) const {
-  return in_floating([](auto v, auto s) {
+  return in_float([](auto v, auto s) {
     const auto square = s * s;
     if (v > 1 / square) return v - decltype(v)(0.5) / square;
     if (v < -1 / square) return -v - decltype(v)(0.5) / square;
@@ -284,7 +341,8 @@ struct Swapped { template <class T> constexpr T operator()(T a, T b) const { ret
 struct Maximum { template <class T> constexpr T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
 struct Minimum { template <class T> constexpr T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
 struct Hypot { template <class T> constexpr T operator()(T a, T b) const {
-  return in_floating([](auto x, auto y) { return libm::hypot(x, y); }, a, b);
+  if constexpr (is_integral<T>) return truncate<T>(float_hypot(a, b));
+  else return libm::hypot(a, b);
 } };
 // The remainder of a division that rounds down: it has the divisor's sign, and is zero for a divisor of zero.
 struct Modulo { template <class T> constexpr T operator()(T a, T b) const {
@@ -337,10 +395,18 @@ struct DivideRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b)
   else return dy * (-a / (b * b));
 } };
 struct PowerLhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const {
-  return multiply(dy, in_floating([](auto v, auto e) { return e * libm::pow(v, e - decltype(e)(1)); }, a, b));
+  if constexpr (is_integral<T>) {
+    const double slope = static_cast<double>(b) * whole_power(a, subtract(b, T(1)));
+    return multiply(dy, truncate<T>(static_cast<float>(slope)));
+  } else {
+    return dy * (b * libm::pow(a, b - T(1)));
+  }
 } };
 struct PowerRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const {
-  return multiply(dy, in_floating([](auto v, auto e) { return libm::pow(v, e) * vector_math::log(v); }, a, b));
+  if constexpr (is_integral<T>)
+    return multiply(dy, truncate<T>(settled(whole_power(a, b) * libm::log(static_cast<double>(a)))));
+  else
+    return dy * (libm::pow(a, b) * vector_math::log(a));
 } };
 // Of (dy, x) and the scalar.
 struct ReverseDivideScalarGrad { template <class T> constexpr T operator()(T dy, T x, T scalar) const {
@@ -380,7 +446,7 @@ struct HardSigmoidGrad { template <class T> constexpr T operator()(T dy, T x, T 
   return y > T(0) && y < T(1) ? dy * alpha : T(0);
 } };
 struct SmoothL1Grad { template <class T> constexpr T operator()(T dy, T x, T sigma) const {
-  return multiply(dy, in_floating([](auto v, auto s) {
+  return multiply(dy, in_float([](auto v, auto s) {
     const auto square = s * s;
     if (v > 1 / square) return decltype(v)(1);
     if (v < -1 / square) return decltype(v)(-1);
@@ -400,7 +466,8 @@ struct MaximumRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b
 struct MinimumLhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const { return a <= b ? dy : T(0); } };
 struct MinimumRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const { return a > b ? dy : T(0); } };
 struct HypotLhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const {
-  return multiply(dy, in_floating([](auto x, auto y) { return x / libm::hypot(x, y); }, a, b));
+  if constexpr (is_integral<T>) return multiply(dy, truncate<T>(static_cast<float>(a) / float_hypot(a, b)));
+  else return dy * (a / libm::hypot(a, b));
 } };
 struct HypotRhsGrad { template <class T> constexpr T operator()(T dy, T a, T b) const { return HypotLhsGrad{}(dy, b, a); } };
 // Integer steps have derivative zero.

@@ -21,13 +21,17 @@ struct Replacing {
     inner = array.size(axes, array.rank());
   }
 
-  // The slot of index number i, -1: none. value(k) is element k of the indices.
-  template <class Value>
-  constexpr int64_t slot(int64_t i, const Value& value) const {
+  // The slot of index number i, -1: none. value(k) is element k of the indices. Calls refuse(axis, index) for one that
+  // is outside of its axis.
+  template <class Value, class Refuse>
+  constexpr int64_t slot(int64_t i, const Value& value, const Refuse& refuse) const {
     int64_t flat = 0;
     for (int axis = 0; axis < axes; ++axis) {
       const int64_t index = value(axis * count + i);
-      if (index < 0 || index >= extents[axis]) return -1;
+      if (index < 0 || index >= extents[axis]) {
+        refuse(axis, index);
+        return -1;
+      }
       flat = flat * extents[axis] + index;
     }
     return flat;

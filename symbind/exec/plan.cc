@@ -518,10 +518,6 @@ void Plan::run_stretch(const Part& part, Stretch& stretch, const MilestoneCallba
   run_steps(false);
 }
 
-// Steps of longer plans run one after the other: those of large networks fill the GPU, and more edges of a graph take
-// more time than small steps gain (docs/decisions.md).
-constexpr size_t most_concurrent_steps = 64;
-
 // By the order that the steps need, if they are few: the gradients of weights do not wait for those of data. Poison is
 // written to memory that no step accesses: then one after the other.
 std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const Milestone> milestones,

@@ -95,7 +95,7 @@ OpDef define(Op<OneHot> op) {
       .doc(
           "One-hot vectors: for each index a row of length depth with on_value at the index and off_value elsewhere. "
           "The result has the axes of indices followed by depth; an index out of range gives a row of off_value.")
-      .param(&OneHot::depth, "depth", "number of classes: the length of each row", at_least(1))
+      .param(&OneHot::depth, "depth", "number of classes: the length of each row", at_least(0))
       .param(&OneHot::on_value, "on_value", "value at the index")
       .param(&OneHot::off_value, "off_value", "value at all other positions")
       .param(&OneHot::dtype, "dtype", "element type of the result")

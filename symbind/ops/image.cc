@@ -272,7 +272,7 @@ OpDef define(Op<ImageAdjustLighting> op) {
 
 OpDef define(Op<ImageRandomLighting> op) {
   return op.doc("Adds a random colour to an image, as adjust_lighting with normally distributed weights does.")
-      .param(&ImageRandomLighting::alpha_std, "alpha_std", "standard deviation of the weights", at_least(0))
+      .param(&ImageRandomLighting::alpha_std, "alpha_std", "standard deviation of the weights")
       .random()
       .infer_shape([](const ImageRandomLighting&, Shapes& s) { same_colours(s); })
       .gradient([](const ImageRandomLighting&, Grad& g) { g.set("data", g.out_grad()); });

@@ -33,7 +33,7 @@ OpDef define(Op<IndexCopy> op) {
   return op
       .doc(
           "old_tensor with row index_vector[i] replaced by row i of new_tensor. Where an index is there several times "
-          "the last one counts; indices outside of old_tensor are ignored.")
+          "the last one counts; an index outside of old_tensor is an error.")
       .inputs({"old_tensor", "index_vector", "new_tensor"})
       .infer_shape([](const IndexCopy&, Shapes& s) {
         auto old = s["old_tensor"], index = s["index_vector"], fresh = s["new_tensor"];
@@ -60,7 +60,7 @@ OpDef define(Op<ScatterSetNd> op) {
   return op
       .doc(
           "lhs with lhs[indices[0, i], indices[1, i], …] replaced by rhs[i]: indices has a row per leading axis of "
-          "lhs. Where an index is there several times the last one counts; indices outside of lhs are ignored.")
+          "lhs. Where an index is there several times the last one counts; an index outside of lhs is an error.")
       .param(&ScatterSetNd::shape, "shape", "shape of lhs", each_at_least(0))
       .inputs({"lhs", "rhs", "indices"})
       .infer_shape([](const ScatterSetNd& p, Shapes& s) {

@@ -44,9 +44,10 @@ std::vector<TensorId> outside_tensors(const Graph& graph) {
   return outside;
 }
 
-// Will steps of this plan run concurrently where they do not depend on each other?
-bool runs_concurrently(const LowerRequest& request) {
+// Will steps of the backward part run concurrently where they do not depend on each other?
+bool runs_concurrently(const Graph& graph, const LowerRequest& request) {
   return request.options.capture && request.group2ctx.empty() && !request.monitored &&
+         graph.backward_part().size() <= most_concurrent_steps &&
          environment::variable("SYMBIND_CONCURRENT_STEPS").on() &&
          dynamic_cast<StepCapture*>(&Target::get(request.context));
 }
@@ -60,7 +61,7 @@ MemoryPlan memory_for(const Graph& graph, const PerTensor<int>& home, const Lowe
   const bool share = request.options.share_memory && !request.monitored;
   MemoryPlan memory = plan_memory(graph, home, share);
   if (!share || !graph.has_backward() || frugality != Frugality::none || request.options.memory_budget > 0 ||
-      memory.unshared_bytes > most_separate_bytes || !runs_concurrently(request))
+      memory.unshared_bytes > most_separate_bytes || !runs_concurrently(graph, request))
     return memory;
   MemoryPlan separate = plan_separate_memory(graph, home);
   return separate.total_bytes() <= most_separate_bytes ? separate : memory;

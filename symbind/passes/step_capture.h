@@ -12,6 +12,10 @@
 
 namespace symbind {
 
+// Steps of longer plans run one after the other: those of large networks fill a GPU, and more edges of a graph take
+// more time than small steps gain (docs/decisions.md).
+inline constexpr size_t most_concurrent_steps = 64;
+
 class StepCapture {
  public:
   virtual ~StepCapture() = default;

@@ -7,10 +7,6 @@
 
 namespace symbind::testing {
 
-inline const std::vector<DType> all_types = {DType::float32,  DType::float64, DType::float16,
-                                             DType::bfloat16, DType::int32,   DType::int64,
-                                             DType::int8,     DType::uint8,   DType::boolean};
-
 std::vector<DeviceCase> reduction_cases();      // cuda_reduce_test.cc
 std::vector<DeviceCase> normalization_cases();  // cuda_normalize_test.cc
 std::vector<DeviceCase> loss_cases();           // cuda_loss_test.cc

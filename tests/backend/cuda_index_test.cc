@@ -93,6 +93,7 @@ void add_element_cases(std::vector<Case>& cases) {
                      -2,
                      12});
   cases.push_back({"one_hot", {{0}}, {{"depth", "4"}}, every_type});
+  cases.push_back({"one_hot", {{5}}, {{"depth", "0"}}, every_type});
   add_with_index_types(cases, {"where", {{3, 5}, {3, 5}, {3, 5}}, {}, every_type, -1, 1}, 0);
   cases.push_back({"where", {{7}, {7, 65}, {7, 65}}, {}, every_type, -1, 1});
   cases.push_back({"where", {{0}, {0, 3}, {0, 3}}, {}, every_type});

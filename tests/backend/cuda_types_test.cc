@@ -11,34 +11,47 @@ namespace {
 using Case = DeviceCase;
 using CudaTypes = GpuTest;
 
-const std::vector<DType> every_type{DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::uint8,
-                                    DType::int8,    DType::int32,   DType::int64,   DType::boolean};
-
-// With a number, truth values become numbers.
-const std::vector<DType> numbers(every_type.begin(), every_type.end() - 1);
-
 void add_alone(std::vector<Case>& cases) {
   const Shape shape{7, 19};
   for (const char* op :
        {"negative", "relu", "square", "abs", "sign", "round", "rint", "ceil", "floor", "fix", "trunc", "logical_not"})
-    cases.push_back({op, {shape}, {}, every_type, -7, 7});
+    cases.push_back({op, {shape}, {}, all_types, -7, 7});
   for (const char* op : {"elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_equal", "_not_equal",
                          "_greater", "_greater_equal", "_lesser", "_lesser_equal", "_maximum", "_minimum", "_mod",
                          "_logical_and", "_logical_or", "_logical_xor", "_backward_abs", "_backward_relu"})
-    cases.push_back({op, {shape, shape}, {}, every_type, -7, 7});
+    cases.push_back({op, {shape, shape}, {}, all_types, -7, 7});
   for (const char* op : {"_backward_maximum_lhs", "_backward_maximum_rhs", "_backward_minimum_lhs",
                          "_backward_minimum_rhs", "_backward_div_rhs"})
-    cases.push_back({op, {shape, shape, shape}, {}, every_type, 1, 7});
+    cases.push_back({op, {shape, shape, shape}, {}, all_types, 1, 7});
   for (const char* op : {"_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar",
                          "_equal_scalar", "_greater_scalar", "_lesser_scalar", "_maximum_scalar", "_minimum_scalar",
-                         "_mod_scalar", "_rmod_scalar", "_logical_and_scalar"})
-    cases.push_back({op, {shape}, {{"scalar", "2.5"}}, numbers, 1, 7});
-  cases.push_back({"clip", {shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, every_type, -7, 7});
-  cases.push_back({"_backward_clip", {shape, shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, every_type, -7, 7});
+                         "_mod_scalar", "_rmod_scalar", "_hypot_scalar", "_power_scalar", "_rpower_scalar",
+                         "_logical_and_scalar", "_logical_or_scalar", "_logical_xor_scalar"})
+    for (const char* is_int : {"True", "False"})
+      cases.push_back({op, {shape}, {{"scalar", "2.5"}, {"is_int", is_int}}, all_types, 1, 7, 4});
+  // Of (out_grad, data), where the data of other types than the result's are integers.
+  for (const char* op :
+       {"_backward_maximum_scalar", "_backward_minimum_scalar", "_backward_hypot_scalar", "_backward_mod_scalar",
+        "_backward_rmod_scalar", "_backward_rdiv_scalar", "_backward_power_scalar"})
+    for (const DType data : integer_types)
+      cases.push_back({.op = op,
+                       .inputs = {shape, shape},
+                       .attributes = {{"scalar", "2.5"}, {"is_int", "False"}},
+                       .dtypes = {DType::float64},
+                       .low = 1,
+                       .high = 7,
+                       .input_types = {DType::none, data}});
+  // More than a program has inputs.
+  for (const size_t count : {1, 2, 16, 17, 31, 32, 40})
+    cases.push_back({"add_n", std::vector<Shape>(count, shape), {{"num_args", join(count)}}, all_types, -1, 1, 16});
+  cases.push_back({"clip", {shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, all_types, -7, 7});
+  cases.push_back({"_backward_clip", {shape, shape}, {{"a_min", "-1.5"}, {"a_max", "3.25"}}, all_types, -7, 7});
   for (const char* op :
        {"sin", "cos", "arctan", "sinh", "cbrt", "log1p", "expm1", "erf", "gammaln", "rsqrt", "softsign"})
-    cases.push_back({op, {shape}, {}, float_types, 0.25, 2, 8});
-  for (const char* op : {"_hypot", "_power"}) cases.push_back({op, {shape, shape}, {}, float_types, 0.25, 2, 4});
+    cases.push_back({op, {shape}, {}, all_types, 0.25, 2, 8});
+  for (const char* op : {"exp", "log", "sqrt", "tanh", "sigmoid", "degrees", "radians"})
+    cases.push_back({op, {shape}, {}, integer_types, -7, 17});
+  for (const char* op : {"_hypot", "_power"}) cases.push_back({op, {shape, shape}, {}, all_types, 0.25, 2, 4});
 }
 
 void add_broadcast(std::vector<Case>& cases) {
@@ -53,9 +66,10 @@ void add_broadcast(std::vector<Case>& cases) {
                            "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
                            "broadcast_lesser_equal", "broadcast_maximum", "broadcast_minimum", "broadcast_mod",
                            "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor"})
-      cases.push_back({op, {a, b}, {}, every_type, -7, 7});
-    cases.push_back({"broadcast_hypot", {a, b}, {}, float_types, 0.25, 2, 4});
-    cases.push_back({"broadcast_power", {a, b}, {}, float_types, 0.25, 2, 4});
+      cases.push_back({op, {a, b}, {}, all_types, -7, 7});
+    cases.push_back({"broadcast_hypot", {a, b}, {}, all_types, 0.25, 2, 4});
+    cases.push_back({"broadcast_power", {a, b}, {}, all_types, 0.25, 2, 4});
+    cases.push_back({"broadcast_power", {a, b}, {}, integer_types, -7, 7});
   }
 }
 

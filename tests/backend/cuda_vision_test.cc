@@ -53,6 +53,17 @@ void add_enlarging_cases(std::vector<Case>& cases) {
                      4});
 }
 
+// Every interpolation of images that become larger, smaller, half as large, or larger along one axis alone.
+void add_resizing_cases(std::vector<Case>& cases) {
+  const std::vector<DType> pixels(all_types.begin(), all_types.end() - 1);
+  for (const char* interp : {"0", "1", "2", "3", "4"}) {
+    for (const char* size : {"(13, 11)", "(5, 3)", "(4, 6)", "(16, 5)", "(8, 12)"})
+      cases.push_back({"_image_resize", {{2, 12, 8, 3}}, {{"size", size}, {"interp", interp}}, pixels, 0, 120});
+    cases.push_back({"_image_resize", {{9, 7, 1}}, {{"size", "4"}, {"interp", interp}}, {DType::uint8}, 0, 255});
+    cases.push_back({"_image_resize", {{1, 1, 4}}, {{"size", "(3, 2)"}, {"interp", interp}}, pixels, 0, 120});
+  }
+}
+
 void add_unfolding_cases(std::vector<Case>& cases) {
   for (const int64_t columns : {8, 9, 3}) {
     const Shape image{2, 3, 5, columns};
@@ -157,6 +168,7 @@ void add_dropout_cases(std::vector<Case>& cases) {
 std::vector<DeviceCase> vision_cases() {
   std::vector<Case> cases;
   add_enlarging_cases(cases);
+  add_resizing_cases(cases);
   add_unfolding_cases(cases);
   add_region_cases(cases);
   add_sampling_cases(cases);

@@ -20,6 +20,8 @@
 #include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
+#include "tests/support/gpu_test.h"
 
 namespace symbind::testing {
 namespace {
@@ -255,6 +257,64 @@ TEST_P(Functions, AreTheSameBitsAtEveryAlignment) {
       EXPECT_TRUE(same_bits(fused(program, views), whole.slice(begin, count))) << "from " << begin << " on " << context;
     }
   }
+}
+
+// ---- Integers -------------------------------------------------------------------------------------------------------
+
+NDArray whole_numbers(uint64_t seed, DType dtype) {
+  std::mt19937_64 engine(seed);
+  std::vector<double> values(count);
+  for (double& value : values) {
+    value = static_cast<double>(engine() % 33) - 16;
+    // Larger results of int64 have more digits than a double, whose last ones differ.
+    if (dtype != DType::int64 && engine() % 4 == 0) value *= static_cast<double>(engine() % 100000000);
+  }
+  return array(values, {count}, cpu(), dtype);
+}
+
+using GpuIntegers = GpuTest;
+
+TEST_F(GpuIntegers, AreTheCpusForEveryFunction) {
+  for (const DType dtype : integer_types) {
+    const std::vector<NDArray> arrays{whole_numbers(1, dtype), whole_numbers(2, dtype), whole_numbers(3, dtype)};
+    for (const Case& c : cases()) {
+      std::vector<NDArray> here(arrays.begin(), arrays.begin() + static_cast<ptrdiff_t>(c.arity)), there;
+      for (const NDArray& each : here) there.push_back(each.as_copy_in(gpu(0)));
+      NDArray expected;
+      if (!error_of([&] { expected = invoke(*c.op, here, c.params.get())[0]; }).empty()) continue;  // not of integers
+      EXPECT_EQ(refusal(alone(c), c.arity, dtype, gpu(0)), "") << c.name();
+      expect_same_bits(invoke(*c.op, there, c.params.get())[0], expected, here, join(c.name(), " of ", dtype));
+    }
+  }
+}
+
+TEST(IntegerFunctions, HaveExactPowers) {
+  const functions::Power power;
+  EXPECT_EQ(power(3, 19), 1162261467);
+  EXPECT_EQ(power(-3, 19), -1162261467);
+  EXPECT_EQ(power(int64_t{10}, int64_t{15}), 1000000000000000);
+  EXPECT_EQ(power(int64_t{3}, int64_t{39}), int64_t{4052555153018976256});  // the nearest double
+  EXPECT_EQ(power(0, 0), 1);
+  EXPECT_EQ(power(2, -1), 0);
+  EXPECT_EQ(power(-1, -3), -1);
+  for (const int32_t base : {0, 2, 46341})
+    EXPECT_EQ(power(base, base == 0 ? -1 : 31), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(power(int64_t{-2}, int64_t{63}), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(power(int64_t{2}, int64_t{64}), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(power(1, std::numeric_limits<int32_t>::max()), 1);
+}
+
+// MXNet computes them in double.
+TEST(IntegerFunctions, AreTruncated) {
+  EXPECT_EQ(functions::Exp{}(16), 8886110);
+  EXPECT_EQ(functions::InFloating<functions::floating::Sinh>{}(17), 12077476);
+  EXPECT_EQ(functions::InFloating<functions::floating::Log10>{}(1000), 3);
+  EXPECT_EQ(functions::InFloating<functions::floating::Cbrt>{}(343), 7);
+  EXPECT_EQ(functions::InFloating<functions::floating::Gamma>{}(13), 479001600);
+  EXPECT_EQ(functions::Tanh{}(10), 0);
+  EXPECT_EQ(functions::Degrees{}(10000001), 572957824);  // in float
+  EXPECT_EQ(functions::Hypot{}(16777217, 1), 16777216);
+  EXPECT_EQ(functions::Log{}(0), std::numeric_limits<int32_t>::min());
 }
 
 const auto types_of_programs = ::testing::Values(DType::float32, DType::float16, DType::bfloat16);

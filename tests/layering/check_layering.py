@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "backend/cpu": [*LOWER, "image"],
     "backend/onednn": [*LOWER, "backend/cpu"],
     "backend/no_onednn": [*LOWER, "backend/cpu"],
-    "backend/cuda": LOWER,
+    "backend/cuda": [*LOWER, "image"],
     "backend/no_cuda": LOWER,
     "backend/cuda/cudnn": LOWER,
     "backend/cuda/no_cudnn": LOWER,

@@ -1,5 +1,7 @@
 #include "symbind/ops/contrib.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "symbind/exec/arithmetic.h"
@@ -103,17 +105,38 @@ TEST(Unfold, ColumnsAndImagesAreTransposesOfEachOther) {
   EXPECT_TRUE(fails_with([&] { col2im(other, {.output_size = {5}, .kernel = kernel}); }, "output_size"));
 }
 
-TEST(Replacing, TheLastOfEqualIndicesCountsAndOthersOutsideAreIgnored) {
+TEST(Replacing, TheLastOfEqualIndicesCounts) {
   const NDArray old = counted({4, 2});
-  const NDArray index = array({1, 9, 1, -1}, cpu(), DType::int64), fresh = counted({4, 2}) * 10.0;
+  const NDArray index = array({1, 1, 1}, cpu(), DType::int64), fresh = counted({3, 2}) * 10.0;
   EXPECT_EQ(index_copy(old, index, fresh).to_vector<int>(), (std::vector<int>{1, 2, 50, 60, 5, 6, 7, 8}));
   const auto net = index_copy(x, Symbol::variable("index"), y);
-  const NDArray dx = zeros({4, 2}), dy = zeros({4, 2});
+  const NDArray dx = zeros({4, 2}), dy = zeros({3, 2});
   auto executor = bind(net, cpu(), {{"x", old}, {"index", index}, {"y", fresh}}, {.args_grad = {{"x", dx}, {"y", dy}}});
   executor->forward(true);
   executor->backward({counted({4, 2})});
   EXPECT_EQ(dx.to_vector<int>(), (std::vector<int>{1, 2, 0, 0, 5, 6, 7, 8}));
-  EXPECT_EQ(dy.to_vector<int>(), (std::vector<int>{0, 0, 0, 0, 3, 4, 0, 0}));
+  EXPECT_EQ(dy.to_vector<int>(), (std::vector<int>{0, 0, 0, 0, 3, 4}));
+}
+
+TEST(Replacing, IndicesOutsideAreErrors) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const NDArray old = counted({4, 2}), fresh = counted({2, 2});
+  for (const Context context : all_devices())
+    for (const double outside : {4.0, -1.0, 1e30, nan}) {
+      const NDArray index = array({1, outside}, context);
+      EXPECT_TRUE(
+          fails_with([&] { index_copy(old.as_copy_in(context), index, fresh.as_copy_in(context)).to_vector<int>(); },
+                     "_contrib_index_copy", "outside of axis 0 of length 4"))
+          << outside << " on " << context;
+      EXPECT_TRUE(fails_with(
+          [&] {
+            invoke("_scatter_set_nd", {old.as_copy_in(context), fresh.as_copy_in(context), index.reshape({1, 2})},
+                   {{"shape", "(4, 2)"}})[0]
+                .to_vector<int>();
+          },
+          "_scatter_set_nd", "outside of axis 0 of length 4"))
+          << outside << " on " << context;
+    }
 }
 
 TEST(SplitV2, RefusesPartsThatAreNotInside) {

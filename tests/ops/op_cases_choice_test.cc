@@ -126,6 +126,16 @@ void add_gathers(std::vector<OpCase>& cases) {
                        },
                    .dtypes = {DType::float32},
                    .differentiable = false});
+  cases.push_back({.name = "one_hot_of_no_classes",
+                   .op = "one_hot",
+                   .attributes = {{"depth", "0"}},
+                   .inputs = {numbers("indices", {2}, 1)},
+                   .reference =
+                       [](Inputs_) {
+                         return std::vector{Values{{2, 0}, {}}};
+                       },
+                   .dtypes = {DType::float32},
+                   .differentiable = false});
   cases.push_back({.name = "pick",
                    .op = "pick",
                    .inputs = {{"data", {3, 4}}, numbers("index", {3}, 2)},

@@ -14,6 +14,10 @@
 namespace symbind::testing {
 
 inline const std::vector<DType> float_types = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
+inline const std::vector<DType> integer_types = {DType::uint8, DType::int8, DType::int32, DType::int64, DType::boolean};
+inline const std::vector<DType> all_types = {DType::float32,  DType::float64, DType::float16,
+                                             DType::bfloat16, DType::int32,   DType::int64,
+                                             DType::int8,     DType::uint8,   DType::boolean};
 
 struct DeviceCase {
   std::string op;

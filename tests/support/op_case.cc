@@ -1,13 +1,17 @@
 #include "tests/support/op_case.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "symbind/core/random.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/device_case.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/graphs.h"
 #include "tests/support/lapack.h"
 
 namespace symbind::testing {
@@ -124,6 +128,59 @@ void expect_same(const Answer& actual, const Answer& expected, Tolerance toleran
     EXPECT_TRUE(all_close(actual.aux.at(name), state, tolerance)) << "state " << name;
 }
 
+// The operator and its gradients on a GPU; none if the operator has no such type.
+std::optional<Graph> graph_on_gpu(const OpCase& op_case, DType dtype, const std::vector<Shape>& shapes) {
+  Graph graph = Graph::from(symbol_of(op_case));
+  NamedShapes named_shapes;
+  NamedTypes named_types;
+  for (size_t i = 0; i < op_case.inputs.size(); ++i) {
+    const OpInput& input = op_case.inputs[i];
+    named_shapes[input.name] = shapes.empty() ? input.shape : shapes[i];
+    named_types[input.name] = input.dtype == DType::none ? dtype : input.dtype;
+  }
+  const auto has_gradient = [&](const std::string& name) {
+    return std::any_of(op_case.inputs.begin(), op_case.inputs.end(), [&](const OpInput& input) {
+      return input.name == name && input.gradient && !input.aux && op_case.differentiable;
+    });
+  };
+  try {
+    set_shapes(graph, named_shapes);
+    set_types(graph, named_types);
+    infer(graph);
+    std::vector<GradientRequest> requests;
+    for (const GraphNode& node : graph.nodes)
+      if (node.is_variable() && has_gradient(node.source->name)) requests.push_back({node.id});
+    if (!requests.empty()) {
+      add_gradient(graph, requests);
+      infer(graph);
+    }
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  graph.is_train = op_case.is_train;
+  assign_contexts(graph, gpu(0), {});
+  return graph;
+}
+
+// Empty where the GPU runs the node, or where only a device that is not here could tell.
+std::string refused_by_gpu(Graph& graph, GraphNode& node) {
+  const std::string error = error_of([&] { select(graph, node); });
+  if (!error.empty()) return num_gpus() == 0 ? "" : error;
+  return node.implementation->name == "host" ? "no kernel of the GPU accepts it" : "";
+}
+
+// The CPU may have no kernel either: inference accepts more types for some operators.
+bool builds_on_cpu(Graph graph, NodeId id) {
+  graph.node(id).context = cpu();
+  try {
+    select(graph, graph.node(id));
+    build_kernels(graph, index_of(id), index_of(id) + 1);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void OpCaseTest::SetUp() {
@@ -213,6 +270,24 @@ TEST_P(OpCaseTest, IsTheSameWithoutSharedMemoryFusionAndLayouts) {
   const CompileOptions nothing{.share_memory = false, .fuse = false, .layout = false, .capture = false};
   const Answer plain = run(op_case, arrays, "write", 0, nothing);
   expect_same(plain, usual, times(tolerance_of(op_case.dtypes.front()), op_case.slack));
+}
+
+TEST_P(OpCaseTest, NeedsNoStepOnTheHostInAnyTypeOfTheCpu) {
+  const OpCase& op_case = GetParam();
+  if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";  // a GPU is not needed
+  if (op_case.context.is_gpu()) GTEST_SKIP() << "the same for every context";
+  for (const auto& shapes : shapes_of(op_case)) {
+    for (const DType dtype : all_types) {
+      std::optional<Graph> graph = graph_on_gpu(op_case, dtype, shapes);
+      if (!graph) continue;
+      for (GraphNode& node : graph->nodes) {
+        if (node.is_variable() || node.op().name.ends_with("Custom")) continue;
+        const std::string reason = refused_by_gpu(*graph, node);
+        if (!reason.empty() && builds_on_cpu(*graph, node.id))
+          ADD_FAILURE() << node.op().name << " in " << dtype << " " << comma_separated(shapes) << ": " << reason;
+      }
+    }
+  }
 }
 
 TEST_P(OpCaseTest, WritesOntoItsFirstInput) {

@@ -5,17 +5,21 @@
 
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
+#include "symbind/core/error_kinds.h"
 #include "symbind/ops/scatter.h"
 
 namespace symbind::cpu_backend {
 namespace {
 
-void find_last(const Replacing& size, DType of_index, const void* indices, int64_t* last) {
+void find_last(const Replacing& size, DType of_index, const void* indices, int64_t* last, const std::string& where) {
+  const auto refuse = [&](int axis, int64_t index) {
+    throw IndexError(join(where, " index ", index, " is outside of axis ", axis, " of length ", size.extents[axis]));
+  };
   std::fill_n(last, size.slots, int64_t{-1});
   visit_dtype(of_index, [&]<class N>(std::type_identity<N>) {
     const auto value = [numbers = static_cast<const N*>(indices)](int64_t k) { return index_of(numbers[k]); };
     for (int64_t i = 0; i < size.count; ++i)
-      if (const int64_t slot = size.slot(i, value); slot >= 0) last[slot] = i;
+      if (const int64_t slot = size.slot(i, value, refuse); slot >= 0) last[slot] = i;
   });
 }
 
@@ -31,9 +35,9 @@ std::unique_ptr<Kernel> build_replace(const NodeView& node, size_t indices, size
   const Replacing size(node.inputs[0].shape, node.inputs[indices].shape, nd);
   const auto slice = static_cast<size_t>(size.inner) * size_of(node.outputs[0].dtype);
   return make_kernel(
-      [=, of_index = node.inputs[indices].dtype](const Args& args) {
+      [=, of_index = node.inputs[indices].dtype, where = node.where()](const Args& args) {
         auto* const last = static_cast<int64_t*>(args.scratch);
-        find_last(size, of_index, args.inputs[indices], last);
+        find_last(size, of_index, args.inputs[indices], last, where);
         const auto *old = args.in<std::byte>(0), *with = args.in<std::byte>(fresh);
         auto* const out = args.out<std::byte>();
         each_slice(size.slots, size.inner, [=](int64_t slot) {
@@ -49,9 +53,9 @@ std::unique_ptr<Kernel> build_grad(const NodeView& node) {
   const Replacing size(node.inputs[0].shape, node.inputs[1].shape, node.as<ReplaceGrad>().nd);
   const auto slice = static_cast<size_t>(size.inner) * size_of(node.outputs[0].dtype);
   return make_kernel(
-      [=, of_index = node.inputs[1].dtype](const Args& args) {
+      [=, of_index = node.inputs[1].dtype, where = node.where()](const Args& args) {
         auto* const last = static_cast<int64_t*>(args.scratch);
-        find_last(size, of_index, args.inputs[1], last);
+        find_last(size, of_index, args.inputs[1], last, where);
         const auto* const dy = args.in<std::byte>(0);
         if (auto* const old = args.out<std::byte>(0))
           each_slice(size.slots, size.inner, [=](int64_t slot) {

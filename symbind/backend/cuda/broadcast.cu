@@ -81,10 +81,6 @@ __global__ void spread(const T* a, T* out, uint32_t count, SmallAxes axes, funct
   }
 }
 
-// The device's hypot() may be slightly less than the exact integer, as may its pow().
-template <class Function>
-inline constexpr bool exact_on_cpu_alone = loses_integers<Function> || std::is_same_v<Function, functions::Hypot>;
-
 template <class T>
 inline constexpr bool is_floating_element = !std::is_integral_v<T>;
 
@@ -102,10 +98,8 @@ std::string refuse_large(const NodeView& node) {
   return "";
 }
 
-template <class Function>
-std::string refuse_broadcast(functions::Holds<Function>, const NodeView& node) {
+std::string refuse_broadcast(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
-  if (exact_on_cpu_alone<Function> && !is_floating(dtype)) return "integers are exact on a CPU alone";
   for (const auto& tensor : node.inputs)
     if (tensor.dtype != dtype) return "arrays of different types";
   return refuse_large(node);
@@ -117,7 +111,7 @@ std::unique_ptr<Kernel> build_broadcast(functions::Holds<Function>, const NodeVi
   KernelTraits traits;
   if (a == out) traits.in_place.push_back({0, 0});
   if (b == out) traits.in_place.push_back({1, 0});
-  const auto build = [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
+  return visit_dtype(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     const BroadcastAxes axes(out, a, b);
     return make_step(
         node,
@@ -135,11 +129,7 @@ std::unique_ptr<Kernel> build_broadcast(functions::Holds<Function>, const NodeVi
               from_a, from_b, to, static_cast<uint32_t>(count), small, Function{});
         },
         traits);
-  };
-  if constexpr (exact_on_cpu_alone<Function>)
-    return visit_floating(node.outputs[0].dtype, build);
-  else
-    return visit_dtype(node.outputs[0].dtype, build);
+  });
 }
 
 std::string refuse_spread(const NodeView& node) {
@@ -187,8 +177,7 @@ template <class Entries>
 void add_functions(ImplementationTable& table, Entries entries) {
   functions::for_each(entries, [&]<class Entry>(Entry entry) {
     table.add(OpRegistry::get().find(Entry::name.view()),
-              {"cuda", [entry](const NodeView& node) { return refuse_broadcast(entry, node); },
-               [entry](const NodeView& node) { return build_broadcast(entry, node); }});
+              {"cuda", refuse_broadcast, [entry](const NodeView& node) { return build_broadcast(entry, node); }});
   });
 }
 

@@ -11,7 +11,7 @@
 
 namespace symbind::cuda_backend {
 
-// The types elementwise functions are compiled for; booleans and small integers run on the host.
+// The types elementwise functions are compiled for; booleans and small integers are programs (pointwise.cc).
 inline bool has_number_kernels(DType dtype) {
   return is_floating(dtype) || dtype == DType::int32 || dtype == DType::int64;
 }
@@ -20,28 +20,9 @@ decltype(auto) visit_number(DType dtype, Function&& function) {
   return visit_types<float, double, float16, bfloat16, int32_t, int64_t>(dtype, function);
 }
 
-// Functions that call the device's pow(), which may be slightly less than the exact integer: truncation would then be
-// off by one.
-template <class Function>
-inline constexpr bool loses_integers = false;
-template <class Function>
-inline constexpr bool loses_integers<functions::Swapped<Function>> = loses_integers<Function>;
-template <>
-inline constexpr bool loses_integers<functions::Power> = true;
-template <>
-inline constexpr bool loses_integers<functions::PowerLhsGrad> = true;
-template <>
-inline constexpr bool loses_integers<functions::PowerRhsGrad> = true;
-template <>
-inline constexpr bool loses_integers<functions::PowerScalarGrad> = true;
-template <>
-inline constexpr bool loses_integers<functions::ReversePowerScalarGrad> = true;
-
-template <class Function>
-std::string refuse_elementwise(functions::Holds<Function>, const NodeView& node) {
+inline std::string refuse_elementwise(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
   if (!has_number_kernels(dtype)) return "no kernel for this type";
-  if (loses_integers<Function> && !is_floating(dtype)) return "powers of integers are exact on a CPU";
   for (const auto& tensor : node.inputs)
     if (tensor.dtype != dtype) return "arrays of different types";
   return one_layout(node) ? "" : "arrays of different layouts";
@@ -110,8 +91,7 @@ void add_maps(ImplementationTable& table, Entries entries) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda",
                [](const NodeView& node) {
-                 return Entry::holds(node.params) ? refuse_elementwise(Entry{}, node)
-                                                  : "another function of the operator";
+                 return Entry::holds(node.params) ? refuse_elementwise(node) : "another function of the operator";
                },
                [](const NodeView& node) {
                  return build_entry<floating_alone, static_cast<int>(Entry::arity)>(Entry{}, node,

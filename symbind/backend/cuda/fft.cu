@@ -17,16 +17,21 @@ void check_fft(cufftResult status, std::string_view where, std::string_view doin
   require(status == CUFFT_SUCCESS, where, " ", doing, ": cuFFT reports the status ", static_cast<int>(status));
 }
 
-template <class T>
-__global__ void to_complex(const T* x, T* numbers, int64_t count) {
+// Half precision is transformed in float.
+template <class T, class C>
+__global__ void to_complex(const T* x, C* numbers, int64_t count) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
-    numbers[2 * i] = x[i];
-    numbers[2 * i + 1] = T(0);
+    numbers[2 * i] = load(x[i]);
+    numbers[2 * i + 1] = C(0);
   }
 }
-template <class T>
-__global__ void take_real_parts(const T* numbers, T* y, int64_t count) {
-  for (int64_t i = first_element(); i < count; i += element_step()) y[i] = numbers[2 * i];
+template <class T, class C>
+__global__ void take_real_parts(const C* numbers, T* y, int64_t count) {
+  for (int64_t i = first_element(); i < count; i += element_step()) y[i] = store<T>(numbers[2 * i]);
+}
+template <class From, class To>
+__global__ void convert_numbers(const From* from, To* to, int64_t count) {
+  for (int64_t i = first_element(); i < count; i += element_step()) to[i] = convert_element<To>(from[i]);
 }
 
 // Transforms `rows` rows of complex numbers of type T. Used while the device's queue is locked.
@@ -75,8 +80,6 @@ class Transform {
 };
 
 std::string refuse(const NodeView& node) {
-  const DType dtype = node.inputs[0].dtype;
-  if (dtype != DType::float32 && dtype != DType::float64) return "needs float32 or float64";
   if (node.inputs[0].layout != Layout::plain) return "needs plain layouts";
   if (node.inputs[0].shape.size() == 0) return "empty arrays";
   return cufft.problem();
@@ -91,19 +94,17 @@ std::shared_ptr<Transform<T>> transform_of(const NodeView& node, const Shape& re
 
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const Shape& real = node.inputs[0].shape;
-  CudaDevice& device = CudaDevice::of(node.context);
-  return visit_types<float, double>(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const auto transform = transform_of<T>(node, real);
+  return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    using C = compute_type<T>;
+    const auto transform = transform_of<C>(node, real);
     return make_step(node,
-                     [&device, transform, count = real.size()](const Args& args) {
+                     [transform, count = real.size()](const Args& args) {
                        const cudaStream_t stream = stream_of(args);
-                       T* const numbers = transform->numbers(args);
+                       C* const numbers = transform->numbers(args);
                        to_complex<<<blocks_for(count), block_size, 0, stream>>>(args.in<T>(0), numbers, count);
                        transform->run(args, CUFFT_FORWARD);
-                       device.check(
-                           cudaMemcpyAsync(args.outputs[0], numbers, static_cast<size_t>(2 * count) * sizeof(T),
-                                           cudaMemcpyDeviceToDevice, stream),
-                           "copying the transform");
+                       convert_numbers<C, T>
+                           <<<blocks_for(2 * count), block_size, 0, stream>>>(numbers, args.out<T>(), 2 * count);
                      },
                      {.scratch_bytes = transform->scratch_bytes()});
   });
@@ -111,21 +112,19 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_inverse(const NodeView& node) {
   const Shape& real = node.outputs[0].shape;
-  CudaDevice& device = CudaDevice::of(node.context);
-  return visit_types<float, double>(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    const auto transform = transform_of<T>(node, real);
-    return make_step(node,
-                     [&device, transform, count = real.size()](const Args& args) {
-                       const cudaStream_t stream = stream_of(args);
-                       T* const numbers = transform->numbers(args);
-                       device.check(cudaMemcpyAsync(numbers, args.inputs[0], static_cast<size_t>(2 * count) * sizeof(T),
-                                                    cudaMemcpyDeviceToDevice, stream),
-                                    "copying the numbers");
-                       transform->run(args, CUFFT_INVERSE);
-                       take_real_parts<<<blocks_for(count), block_size, 0, stream>>>(static_cast<const T*>(numbers),
-                                                                                     args.out<T>(), count);
-                     },
-                     {.scratch_bytes = transform->scratch_bytes()});
+  return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    using C = compute_type<T>;
+    const auto transform = transform_of<C>(node, real);
+    return make_step(
+        node,
+        [transform, count = real.size()](const Args& args) {
+          const cudaStream_t stream = stream_of(args);
+          C* const numbers = transform->numbers(args);
+          convert_numbers<T, C><<<blocks_for(2 * count), block_size, 0, stream>>>(args.in<T>(0), numbers, 2 * count);
+          transform->run(args, CUFFT_INVERSE);
+          take_real_parts<T, C><<<blocks_for(count), block_size, 0, stream>>>(numbers, args.out<T>(), count);
+        },
+        {.scratch_bytes = transform->scratch_bytes()});
   });
 }
 

@@ -12,11 +12,11 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// The implementations that refused the node, with their reasons.
+// The kernels that refused the node, with their reasons.
 std::string reasons(const NodeView& node) {
   std::string text;
   for (const Implementation& each : Target::get(node.context).implementations(node.op))
-    if (const std::string reason = each.refuse ? each.refuse(node) : ""; !reason.empty())
+    if (const std::string reason = each.refuse ? each.refuse(node) : ""; !reason.empty() && each.tier != Tier::host)
       text += join(text.empty() ? "" : "; ", each.name, ": ", reason);
   return text.empty() ? "it has no GPU kernel" : text;
 }

@@ -2,10 +2,13 @@
 // image, which one block sums in a fixed order.
 #include "symbind/backend/image.h"
 
+#include "symbind/backend/cuda/any_type.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/units.h"
 #include "symbind/backend/visit_types.h"
+#include "symbind/image/resize.h"
+#include "symbind/image/resize_taps.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -175,110 +178,125 @@ std::unique_ptr<Kernel> build_normalize(const NodeView& node) {
 }
 
 // ---- Sizes ----------------------------------------------------------------------------------------------------------
-// As image/resize.cc does it: bytes in whole numbers, with weights in units of 1/2048.
+// By the arithmetic of image/resize_taps.h: bytes in whole numbers, other types in float.
 
 struct Resizing {
   int64_t rows, columns, out_rows, out_columns, channels;
-  bool nearest, halves;
+  int method;
+  bool shrinks, halves;
 
-  explicit Resizing(const NodeView& node) {
+  explicit Resizing(const NodeView& node) : method(static_cast<int>(node.as<ImageResize>().interp)) {
     const Shape &in = node.inputs[0].shape, &out = node.outputs[0].shape;
     rows = in[-3], columns = in[-2], out_rows = out[-3], out_columns = out[-2], channels = in[-1];
-    nearest = node.as<ImageResize>().interp == 0;
     halves = rows == 2 * out_rows && columns == 2 * out_columns;
-  }
-
-  static __device__ int64_t nearest_source(int64_t at, int64_t from, int64_t to) {
-    const double scale = 1 / (static_cast<double>(to) / static_cast<double>(from));
-    const auto source = static_cast<int64_t>(floor(static_cast<double>(at) * scale));
-    return source < from - 1 ? source : from - 1;
-  }
-
-  struct Source {
-    int64_t first, second;
-    float weight;  // of the second
-  };
-  static __device__ Source linear_source(int64_t at, int64_t from, int64_t to) {
-    const double factor = static_cast<double>(to) / static_cast<double>(from);
-    const auto position = static_cast<float>((static_cast<double>(at) + 0.5) * (1 / factor) - 0.5);
-    const float index = floorf(position);
-    const auto first = static_cast<int64_t>(index);
-    if (first < 0) return {0, from > 1 ? 1 : 0, 0};
-    if (first >= from - 1) return {from - 1, from - 1, 0};
-    return {first, first + 1, position - index};
+    shrinks = out_rows <= rows && out_columns <= columns;
+    if (rows == out_rows && columns == out_columns) method = interpolation::nearest;  // a copy
+    if (halves && method == interpolation::linear) method = interpolation::area;
   }
 };
 
-// Blends two rows of two pixels, rounded as on a CPU.
-__device__ uint8_t blend(const uint8_t (&p)[4], float x, float y) {
-  const auto fixed = [](float weight) { return static_cast<int>(nearbyintf(weight * 2048.0f)); };
-  const int x0 = fixed(1 - x), x1 = fixed(x), y0 = fixed(1 - y), y1 = fixed(y);
-  const int above = static_cast<int16_t>((p[0] * x0 + p[1] * x1) >> 4);
-  const int below = static_cast<int16_t>((p[2] * x0 + p[3] * x1) >> 4);
-  const int upper = static_cast<int16_t>((above * y0) >> 16), lower = static_cast<int16_t>((below * y1) >> 16);
-  return static_cast<uint8_t>((upper + lower + 2) >> 2);
-}
-__device__ float blend(const float (&p)[4], float x, float y) {
-  const float above = p[0] * (1 - x) + p[1] * x, below = p[2] * (1 - x) + p[3] * x;
-  return above * (1 - y) + below * y;
-}
-__device__ uint8_t average(const uint8_t (&p)[4]) {
-  const float above = (p[0] * 0.5f + p[1] * 0.5f) * 0.5f, below = (p[2] * 0.5f + p[3] * 0.5f) * 0.5f;
-  return static_cast<uint8_t>(above + below + 0.5f);
-}
-__device__ float average(const float (&p)[4]) {
-  return (p[0] * 0.5f + p[1] * 0.5f) * 0.5f + (p[2] * 0.5f + p[3] * 0.5f) * 0.5f;
-}
-
-template <class T>
-__device__ T resized(const T* image, int64_t channel, int64_t row, int64_t column, const Resizing& size) {
-  const auto pixel = [&](int64_t y, int64_t x) { return image[(y * size.columns + x) * size.channels + channel]; };
-  if (size.nearest)
-    return pixel(Resizing::nearest_source(row, size.rows, size.out_rows),
-                 Resizing::nearest_source(column, size.columns, size.out_columns));
-  if (size.halves) {
-    const T four[4] = {pixel(2 * row, 2 * column), pixel(2 * row, 2 * column + 1), pixel(2 * row + 1, 2 * column),
-                       pixel(2 * row + 1, 2 * column + 1)};
-    return average(four);
+// pixel(y, x) is a source pixel as Element: uint8_t or float.
+template <class Element, int taps, class Pixel>
+__device__ Element resized_by_taps(const Pixel& pixel, int64_t row, int64_t column, const Resizing& size) {
+  const bool by_area = size.method == interpolation::area;
+  const auto y = resizing::taps_at<taps>(row, size.rows, size.out_rows, by_area);
+  const auto x = resizing::taps_at<taps>(column, size.columns, size.out_columns, by_area);
+  if constexpr (std::is_same_v<Element, float>) {
+    float sum = 0;
+    for (int i = 0; i < taps; ++i) {
+      float along_x = 0;
+      for (int j = 0; j < taps; ++j) along_x += pixel(y.source[i], x.source[j]) * x.weight[j];
+      sum += along_x * y.weight[i];
+    }
+    return sum;
+  } else {
+    resizing::RowSum<uint8_t, taps> rows[taps];
+    for (int i = 0; i < taps; ++i) {
+      int32_t along_x = 0;
+      for (int j = 0; j < taps; ++j) along_x += pixel(y.source[i], x.source[j]) * resizing::fixed_weight(x.weight[j]);
+      rows[i] = resizing::row_sum<taps>(along_x);
+    }
+    if constexpr (taps == 2) {
+      return resizing::sum_of_two(rows[0], rows[1], resizing::fixed_weight(y.weight[0]),
+                                  resizing::fixed_weight(y.weight[1]));
+    } else {
+      int64_t sum = resizing::half_of_rows;
+      for (int i = 0; i < taps; ++i) sum += int64_t{rows[i]} * resizing::fixed_weight(y.weight[i]);
+      return resizing::sum_of_rows(sum);
+    }
   }
-  const auto y = Resizing::linear_source(row, size.rows, size.out_rows);
-  const auto x = Resizing::linear_source(column, size.columns, size.out_columns);
-  const T four[4] = {pixel(y.first, x.first), pixel(y.first, x.second), pixel(y.second, x.first),
-                     pixel(y.second, x.second)};
-  return blend(four, x.weight, y.weight);
 }
 
-template <class T>
-__global__ void resize(const T* in, T* out, int64_t count, Resizing size) {
+template <class Element, class Pixel>
+__device__ Element shrunk_by_area(const Pixel& pixel, int64_t row, int64_t column, const Resizing& size) {
+  const auto y = resizing::cover_of(row, size.rows, size.out_rows);
+  const auto x = resizing::cover_of(column, size.columns, size.out_columns);
+  float sum = 0;
+  for (int64_t i = 0; i < y.count; ++i) {
+    float along_x = 0;
+    for (int64_t j = 0; j < x.count; ++j) along_x += static_cast<float>(pixel(y.first + i, x.first + j)) * x.weight(j);
+    sum += along_x * y.weight(i);
+  }
+  return resizing::from_average<Element>(sum, size.halves);
+}
+
+template <class Element, class Pixel>
+__device__ Element resized(const Pixel& pixel, int64_t row, int64_t column, const Resizing& size) {
+  if (size.method == interpolation::nearest)
+    return pixel(resizing::nearest_source(row, size.rows, size.out_rows),
+                 resizing::nearest_source(column, size.columns, size.out_columns));
+  if (size.method == interpolation::area && size.shrinks) return shrunk_by_area<Element>(pixel, row, column, size);
+  if (size.method == interpolation::cubic) return resized_by_taps<Element, 4>(pixel, row, column, size);
+  if (size.method == interpolation::lanczos) return resized_by_taps<Element, 8>(pixel, row, column, size);
+  return resized_by_taps<Element, 2>(pixel, row, column, size);
+}
+
+// read(i) is element i of the input as Element, write(i, value) sets one of the output.
+template <class Element, class Read, class Write>
+__device__ void resize_all(const Read& read, const Write& write, int64_t count, const Resizing& size) {
   for (int64_t i = first_element(); i < count; i += element_step()) {
     const int64_t channel = i % size.channels, column = i / size.channels % size.out_columns;
     const int64_t row = i / (size.channels * size.out_columns) % size.out_rows;
     const int64_t image = i / (size.channels * size.out_columns * size.out_rows);
-    out[i] = resized(in + image * size.rows * size.columns * size.channels, channel, row, column, size);
+    const auto pixel = [&](int64_t y, int64_t x) {
+      return read(((image * size.rows + y) * size.columns + x) * size.channels + channel);
+    };
+    write(i, resized<Element>(pixel, row, column, size));
   }
+}
+
+template <class T>
+__global__ void resize(const T* in, T* out, int64_t count, Resizing size) {
+  resize_all<T>([&](int64_t i) { return in[i]; }, [&](int64_t i, T value) { out[i] = value; }, count, size);
+}
+// Other types are computed in float.
+__global__ void resize_any(AnyInput in, AnyOutput out, int64_t count, Resizing size) {
+  const auto write = [&](int64_t i, float value) {
+    visit_any(out.dtype, [&]<class T>(std::type_identity<T>) { store_pixel(static_cast<T*>(out.data)[i], value); });
+  };
+  resize_all<float>([&](int64_t i) { return in.at<float>(i); }, write, count, size);
 }
 
 std::unique_ptr<Kernel> build_resize(const NodeView& node) {
   const Resizing size(node);
   const int64_t count = node.outputs[0].shape.size();
-  return visit_types<uint8_t, float>(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node, [size, count](const Args& args) {
-      if (count == 0) return;
-      resize<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.out<T>(), count, size);
-    });
+  const DType dtype = node.inputs[0].dtype;
+  return make_step(node, [size, count, dtype](const Args& args) {
+    if (count == 0) return;
+    const unsigned blocks = blocks_for(count);
+    if (dtype == DType::uint8)
+      resize<<<blocks, block_size, 0, stream_of(args)>>>(args.in<uint8_t>(0), args.out<uint8_t>(), count, size);
+    else if (dtype == DType::float32)
+      resize<<<blocks, block_size, 0, stream_of(args)>>>(args.in<float>(0), args.out<float>(), count, size);
+    else
+      resize_any<<<blocks, block_size, 0, stream_of(args)>>>({args.inputs[0], dtype}, {args.outputs[0], dtype}, count,
+                                                             size);
   });
 }
 
 // ---- All of them ----------------------------------------------------------------------------------------------------
 
 std::string refuse(const NodeView& node) { return node.inputs[0].layout == Layout::plain ? "" : "needs plain layouts"; }
-
-std::string refuse_resize(const NodeView& node) {
-  if (node.as<ImageResize>().interp > 1) return "only nearest and bilinear";
-  const DType dtype = node.inputs[0].dtype;
-  if (dtype != DType::uint8 && dtype != DType::float32) return "only uint8 and float32";
-  return refuse(node);
-}
 
 // P has the ends of a range.
 template <class P>
@@ -293,7 +311,7 @@ Implementation changing(ColourChange change) {
 
 void add_image(ImplementationTable& table) {
   table.add<ImageNormalize>({"cuda", refuse, build_normalize});
-  table.add<ImageResize>({"cuda", refuse_resize, build_resize});
+  table.add<ImageResize>({"cuda", refuse, build_resize});
   table.add(op_of<ImageFlip<"_image_random_flip_left_right">>(),
             {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, false); }});
   table.add(op_of<ImageFlip<"_image_random_flip_top_bottom">>(),

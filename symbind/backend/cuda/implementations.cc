@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/implementations.h"
 
 #include "symbind/backend/composed.h"
+#include "symbind/backend/cuda/empty.h"
 
 namespace symbind::cuda_backend {
 
@@ -20,6 +21,7 @@ ImplementationTable all_implementations() {
 #include "symbind/families/cuda.inc"
 #undef SYMBIND_FAMILY
   add_views(table);
+  add_empty(table);
   return table;
 }
 

@@ -72,20 +72,23 @@ cublasStatus_t solve_batch(cublasHandle_t handle, const System& s, double alpha,
 
 }  // namespace
 
-std::string refuse_linalg(const NodeView& node) {
+std::string refuse_linalg_product(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
   if (dtype != DType::float32 && dtype != DType::float64) return "needs float32 or float64";
-  const auto refuse_tensor = [](const Tensor& tensor) -> std::string {
-    if (tensor.layout != Layout::plain) return "needs plain layouts";
-    if (tensor.shape.size() == 0) return "empty arrays";
-    if (tensor.shape.size() > std::numeric_limits<int>::max()) return "more elements than cuBLAS can count";
-    return "";
-  };
-  for (const auto& tensor : node.inputs)
-    if (const std::string reason = refuse_tensor(tensor); !reason.empty()) return reason;
-  for (const auto& tensor : node.outputs)
-    if (const std::string reason = refuse_tensor(tensor); !reason.empty()) return reason;
+  if (node.outputs[0].shape.size() == 0) return "empty arrays";
+  for (const auto& tensors : {node.inputs, node.outputs})
+    for (const Tensor& tensor : tensors) {
+      if (tensor.layout != Layout::plain) return "needs plain layouts";
+      if (tensor.shape.size() > std::numeric_limits<int>::max()) return "more elements than cuBLAS can count";
+    }
   return cublas.problem();
+}
+
+std::string refuse_linalg(const NodeView& node) {
+  for (const auto& tensors : {node.inputs, node.outputs})
+    for (const Tensor& tensor : tensors)
+      if (tensor.shape.size() == 0) return "empty arrays";
+  return refuse_linalg_product(node);
 }
 
 void check_blas_call(cublasStatus_t status, std::string_view where, std::string_view doing) {
@@ -111,13 +114,16 @@ void queue_product(cublasHandle_t handle, const MatrixProduct& p, const T* a, co
   // Matrices are evenly spaced along the axes before the rows, or along those after them.
   const bool evenly = p.out.between == 1;
   const int64_t calls = evenly ? 1 : p.out.outer, each = evenly ? p.out.outer : p.out.between;
+  // cuBLAS requires a step of 1 of empty rows too.
+  const auto row_step = [](const MatricesOf& matrices) {
+    return static_cast<int>(std::max<int64_t>(1, matrices.row_step()));
+  };
   const auto step = [&](const MatricesOf& matrices) { return evenly ? matrices.begin(1, 0) : matrices.begin(0, 1); };
   for (int64_t i = 0; i < calls; ++i)
     check_blas_call(
         gemm(handle, operation(p.transpose_b), operation(p.transpose_a), columns, rows, inner, static_cast<T>(p.alpha),
-             b + p.b.begin(i, 0), static_cast<int>(p.b.row_step()), step(p.b), a + p.a.begin(i, 0),
-             static_cast<int>(p.a.row_step()), step(p.a), static_cast<T>(p.beta), out + p.out.begin(i, 0),
-             static_cast<int>(p.out.row_step()), step(p.out), static_cast<int>(each)),
+             b + p.b.begin(i, 0), row_step(p.b), step(p.b), a + p.a.begin(i, 0), row_step(p.a), step(p.a),
+             static_cast<T>(p.beta), out + p.out.begin(i, 0), row_step(p.out), step(p.out), static_cast<int>(each)),
         where, "multiplying matrices");
 }
 

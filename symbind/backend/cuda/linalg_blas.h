@@ -17,6 +17,8 @@ namespace symbind::cuda_backend {
 // The reason why cuBLAS cannot run a node, or nothing: types other than float32 and float64, layouts, empty arrays and
 // extents beyond 32 bits.
 std::string refuse_linalg(const NodeView& node);
+// The same for products, whose operands may be empty: a sum of no terms is 0.
+std::string refuse_linalg_product(const NodeView& node);
 
 void check_blas_call(cublasStatus_t status, std::string_view where, std::string_view doing);
 

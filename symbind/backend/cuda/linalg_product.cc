@@ -71,16 +71,17 @@ std::unique_ptr<Kernel> build_trsm(const NodeView& node) {
 }
 
 template <class P>
-void add_to(ImplementationTable& table, std::unique_ptr<Kernel> (*build)(const NodeView&)) {
-  table.add<P>({.name = "cublas", .refuse = refuse_linalg, .build = build, .tier = Tier::library});
+void add_to(ImplementationTable& table, std::unique_ptr<Kernel> (*build)(const NodeView&),
+            std::string (*refuse)(const NodeView&) = refuse_linalg) {
+  table.add<P>({.name = "cublas", .refuse = refuse, .build = build, .tier = Tier::library});
 }
 
 }  // namespace
 
 void add_linalg_product(ImplementationTable& table) {
-  add_to<LinalgGemm>(table, build_gemm);
-  add_to<LinalgGemm2>(table, build_gemm2);
-  add_to<LinalgSyrk>(table, build_syrk);
+  add_to<LinalgGemm>(table, build_gemm, refuse_linalg_product);
+  add_to<LinalgGemm2>(table, build_gemm2, refuse_linalg_product);
+  add_to<LinalgSyrk>(table, build_syrk, refuse_linalg_product);
   add_to<LinalgTrmm>(table, build_trmm);
   add_to<LinalgTrsm>(table, build_trsm);
 }

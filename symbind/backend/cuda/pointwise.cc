@@ -27,11 +27,8 @@ constexpr size_t most_inputs = 16;
 
 std::string refuse(const NodeView& node, const Pointwise& program) {
   if (node.inputs.size() > most_inputs) return join("more than ", most_inputs, " inputs");
-  for (const PointwiseInstruction& instruction : program.instructions) {
+  for (const PointwiseInstruction& instruction : program.instructions)
     if (!has_function(instruction)) return join(instruction.op->name, " is not a function of elements");
-    if (!is_floating(node.outputs[0].dtype) && !is_exact_for_integers(instruction))
-      return join(instruction.op->name, " of integers is computed in floating point");
-  }
   return one_layout(node) ? "" : "arrays of different layouts";
 }
 
@@ -80,7 +77,7 @@ std::string compile(const std::string& source, const std::string& architecture, 
   return text;
 }
 
-// The two kernels of a program (pointwise_source.h).
+// The kernels of a program (pointwise_source.h); not all have the second.
 struct Kernels {
   cudaKernel_t elements = nullptr, packs = nullptr;
 };
@@ -108,9 +105,18 @@ cudaKernel_t kernel_of(cudaLibrary_t library, const char* name, const std::strin
   return kernel;
 }
 
-Kernels kernels_of(const std::string& source, int device, const std::string& where) {
-  const cudaLibrary_t library = library_of(source, device, where);
-  return {kernel_of(library, "pointwise", where), kernel_of(library, "pointwise_packs", where)};
+std::vector<DType> input_types(const NodeView& node) {
+  std::vector<DType> types;
+  for (const Tensor& input : node.inputs) types.push_back(input.dtype);
+  return types;
+}
+
+Kernels kernels_of(const NodeView& node, const Pointwise& program, int device) {
+  const DType dtype = node.outputs[0].dtype;
+  const std::vector<DType> types = input_types(node);
+  const cudaLibrary_t library = library_of(pointwise_source(program, dtype, types), device, node.where());
+  return {kernel_of(library, "pointwise", node.where()),
+          has_packs(dtype, types) ? kernel_of(library, "pointwise_packs", node.where()) : nullptr};
 }
 
 constexpr unsigned threads_per_block = 256;
@@ -133,9 +139,10 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
   CudaDevice& device = CudaDevice::of(node.context);
   const CurrentDevice current(device.id());
   const DType dtype = node.outputs[0].dtype;
-  const Kernels kernels = kernels_of(pointwise_source(program, dtype), device.id(), node.where());
+  const Kernels kernels = kernels_of(node, program, device.id());
   KernelTraits traits;
-  for (size_t k = 0; k < node.inputs.size(); ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);
+  for (size_t k = 0; k < node.inputs.size(); ++k)
+    if (size_of(node.inputs[k].dtype) == size_of(dtype)) traits.in_place.emplace_back(static_cast<int>(k), 0);
   const auto per_pack = static_cast<int64_t>(pack_bytes / size_of(dtype));
   return make_step(
       node,
@@ -148,7 +155,7 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
         for (size_t k = 0; k < inputs; ++k) arguments[k] = const_cast<void**>(&args.inputs[k]);
         arguments[inputs] = &out;
         arguments[inputs + 1] = &elements;
-        const bool packs = aligned_for_packs(args, inputs);
+        const bool packs = kernels.packs && aligned_for_packs(args, inputs);
         device.check(cudaLaunchKernel(reinterpret_cast<const void*>(packs ? kernels.packs : kernels.elements),
                                       dim3(blocks_for(packs ? count / per_pack : count)), dim3(threads_per_block),
                                       arguments.data(), 0, stream_of(args)),
@@ -172,9 +179,42 @@ std::string refuse_alone(const NodeView& node) {
   const Tensor& out = node.outputs[0];
   if (node.outputs.size() > 1) return "has several outputs";
   for (const Tensor& input : node.inputs)
-    if (input.dtype != out.dtype || !(input.shape == out.shape)) return "arrays of different types or shapes";
+    if (!(input.shape == out.shape)) return "arrays of different shapes";
   const Pointwise program = alone(node);
   return program.instructions.empty() ? "nothing is computed" : refuse(node, program);
+}
+
+// ---- Sums of many arrays --------------------------------------------------------------------------------------------
+
+std::string refuse_sum(const NodeView& node) { return one_layout(node) ? "" : "arrays of different layouts"; }
+
+// More terms than a program has inputs are added part by part, each to the sum of those before.
+std::unique_ptr<Kernel> build_sum(const NodeView& node) {
+  if (node.inputs.size() <= most_inputs) return build(node, alone(node));
+  std::vector<std::shared_ptr<Kernel>> parts;
+  std::vector<size_t> counts;  // of inputs, from the second part on with the sum
+  for (size_t added = 0; added < node.inputs.size(); added += counts.back() - (counts.size() > 1 ? 1 : 0)) {
+    counts.push_back(std::min(most_inputs, node.inputs.size() - added + (counts.empty() ? 0 : 1)));
+    NodeView part = node;
+    part.inputs = node.inputs.first(counts.back());  // all are alike
+    parts.push_back(build(part, alone(part)));
+  }
+  KernelTraits traits;
+  for (size_t k = 0; k < most_inputs; ++k) traits.in_place.emplace_back(static_cast<int>(k), 0);  // the first part's
+  return make_kernel(
+      [parts, counts](const Args& args) {
+        size_t next = 0;
+        for (size_t part = 0; part < parts.size(); ++part) {
+          std::array<void*, most_inputs> inputs{};
+          size_t own = 0;
+          if (part > 0) inputs[own++] = args.outputs[0];
+          while (own < counts[part]) inputs[own++] = args.inputs[next++];
+          Args some = args;
+          some.inputs = inputs.data();
+          parts[part]->run(some);
+        }
+      },
+      traits);
 }
 
 // ---- Programs with several results ----------------------------------------------------------------------------------
@@ -258,7 +298,8 @@ std::unique_ptr<Kernel> build_broadcast(const NodeView& node) {
   if (a == out && b == out) return build(node, program);
   CudaDevice& device = CudaDevice::of(node.context);
   const CurrentDevice current(device.id());
-  const cudaLibrary_t library = library_of(broadcast_source(program, node.outputs[0].dtype), device.id(), node.where());
+  const cudaLibrary_t library =
+      library_of(broadcast_source(program, node.outputs[0].dtype, input_types(node)), device.id(), node.where());
   KernelTraits traits;
   if (a == out) traits.in_place.emplace_back(0, 0);
   if (b == out) traits.in_place.emplace_back(1, 0);
@@ -288,11 +329,12 @@ void add_pointwise(ImplementationTable& table) {
                         {},
                         true,
                         Tier::generated});
+  table.add<AddN>({"nvrtc", refuse_sum, build_sum, {}, true, Tier::generated});
   table.add<PointwiseCell>({"nvrtc", refuse_cell, build_cell, {}, true, Tier::generated});
   for (const OpDef* op : OpRegistry::get().all()) {
     if (is_broadcast(*op))
       table.add(*op, {"nvrtc", refuse_broadcast, build_broadcast, {}, true, Tier::generated});
-    else if (has_functions(*op) || op == &op_of<AddN>())
+    else if (has_functions(*op))
       table.add(*op, {"nvrtc",
                       refuse_alone,
                       [](const NodeView& node) { return build(node, alone(node)); },

@@ -1,5 +1,6 @@
 #include "symbind/backend/cuda/pointwise_source.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <numeric>
@@ -22,26 +23,7 @@ struct Function {
   bool (*holds)(const void* params);
   std::vector<double> (*numbers)(const void* params);
   bool scalar_is_element;
-  bool is_exact;  // for integers
 };
-
-template <class F, class... Others>
-inline constexpr bool is_one_of = (std::is_same_v<F, Others> || ...);
-
-// Functions that compute integers by the arithmetic of integers.
-template <class F>
-inline constexpr bool is_exact = is_one_of<
-    F, functions::Identity, functions::Negative, functions::Relu, functions::Square, functions::Sign, functions::Abs,
-    functions::LogicalNot, functions::Clip, functions::Add, functions::Subtract, functions::Multiply, functions::Divide,
-    functions::Equal, functions::NotEqual, functions::Greater, functions::GreaterEqual, functions::Lesser,
-    functions::LesserEqual, functions::Maximum, functions::Minimum, functions::Modulo, functions::LogicalAnd,
-    functions::LogicalOr, functions::LogicalXor, functions::AbsGrad, functions::ReluGrad, functions::SquareGrad,
-    functions::ClipGrad, functions::DivideLhsGrad, functions::DivideRhsGrad, functions::ReverseDivideScalarGrad,
-    functions::MaximumLhsGrad, functions::MaximumRhsGrad, functions::MinimumLhsGrad, functions::MinimumRhsGrad>;
-template <class F>
-inline constexpr bool is_exact<functions::Swapped<F>> = is_exact<F>;
-template <class F>
-inline constexpr bool is_exact<functions::Rounding<F>> = true;
 
 const std::unordered_map<std::string_view, std::vector<Function>>& functions_of_operators() {
   static const auto table = [] {
@@ -53,7 +35,7 @@ const std::unordered_map<std::string_view, std::vector<Function>>& functions_of_
                                     const auto numbers = Entry::numbers(params);
                                     return std::vector<double>(numbers.begin(), numbers.end());
                                   },
-                                  Entry::scalar_is_element, is_exact<typename Entry::Function>});
+                                  Entry::scalar_is_element});
     };
     functions::for_each_elementwise(add);
     functions::for_each(functions::BroadcastTable{}, add);
@@ -141,12 +123,20 @@ std::string for_inputs(const Pointwise& program, std::string_view name) {
   return text;
 }
 
+// "const Input0* in0, const Input1* in1": the same with a type for each.
+std::string declarations(const Pointwise& program, std::string_view before, std::string_view after) {
+  std::string text;
+  for (int64_t k = 0; k < program.num_args; ++k) text += join(k ? ", " : "", before, "Input", k, after, k);
+  return text;
+}
+
 // One element of the result. Each intermediate value is rounded to the element type, so that a program gives the
 // results of its operators one by one.
 std::string element_function(const Pointwise& program, DType dtype) {
   std::string source = "struct Program {\n";
-  source += join("  __device__ Element operator()(", for_inputs(program, "Element x"), ") const {\n");
-  for (int64_t k = 0; k < program.num_args; ++k) source += join("    const Computed r", k, " = load(x", k, ");\n");
+  source += join("  __device__ Element operator()(", declarations(program, "", " x"), ") const {\n");
+  for (int64_t k = 0; k < program.num_args; ++k)
+    source += join("    const Computed r", k, " = number<Computed>(load(x", k, "));\n");
   int64_t next = program.num_args;
   for (const PointwiseInstruction& instruction : program.instructions)
     source += join("    const Computed r", next++, " = load(store<Element>(", call(instruction, dtype), "));\n");
@@ -154,7 +144,7 @@ std::string element_function(const Pointwise& program, DType dtype) {
 }
 
 std::string kernel(const Pointwise& program, std::string_view name, std::string_view width) {
-  return join("extern \"C\" __global__ void ", name, "(", for_inputs(program, "const Element* in"),
+  return join("extern \"C\" __global__ void ", name, "(", declarations(program, "const ", "* in"),
               ", Element* out, long long count) {\n  map_packs<", width, ">(Program{}, out, count, ",
               for_inputs(program, "in"), ");\n}\n");
 }
@@ -167,8 +157,11 @@ std::string beginning(DType dtype) {
               names.element, ";\nusing Computed = ", names.computed, ";\n");
 }
 
-std::string program_source(const Pointwise& program, DType dtype) {
-  return beginning(dtype) + element_function(program, dtype);
+std::string program_source(const Pointwise& program, DType dtype, std::span<const DType> input_types) {
+  std::string source = beginning(dtype);
+  for (size_t k = 0; k < input_types.size(); ++k)
+    source += join("using Input", k, " = ", names_of(input_types[k]).element, ";\n");
+  return source + element_function(program, dtype);
 }
 
 // ---- Programs with several results ----------------------------------------------------------------------------------
@@ -208,7 +201,7 @@ std::string cell_kernel(const PointwiseCell& cell, DType dtype, std::string_view
 
 // The axes of the result from the last to the first, with 32-bit divisions.
 constexpr const char* broadcast_kernel = R"(
-extern "C" __global__ void broadcast(const Element* in0, const Element* in1, Element* out, long long count,
+extern "C" __global__ void broadcast(const Input0* in0, const Input1* in1, Element* out, long long count,
                                      BroadcastSteps steps) {
   for (long long i = first_element(); i < count; i += element_step()) {
     unsigned index = static_cast<unsigned>(i), a = 0, b = 0;
@@ -243,20 +236,18 @@ bool is_broadcast(const OpDef& op) {
   return found;
 }
 
-bool is_exact_for_integers(const PointwiseInstruction& instruction) {
-  const Function* const function = function_of(instruction);
-  return function && function->is_exact;
+bool has_packs(DType dtype, std::span<const DType> input_types) {
+  return dtype != DType::int8 &&
+         std::all_of(input_types.begin(), input_types.end(), [&](DType input) { return input == dtype; });
 }
 
-std::string pointwise_source(const Pointwise& program, DType dtype) {
-  // Packs of signed bytes divided by two had wrong elements on an H200 (CUDA 13.0), single elements were right.
-  const char* const packs = dtype == DType::int8 ? "1" : "widest<Element>";
-  return join(program_source(program, dtype), kernel(program, "pointwise", "1"),
-              kernel(program, "pointwise_packs", packs));
+std::string pointwise_source(const Pointwise& program, DType dtype, std::span<const DType> input_types) {
+  const std::string source = program_source(program, dtype, input_types) + kernel(program, "pointwise", "1");
+  return has_packs(dtype, input_types) ? source + kernel(program, "pointwise_packs", "widest<Element>") : source;
 }
 
-std::string broadcast_source(const Pointwise& program, DType dtype) {
-  return join(program_source(program, dtype), "struct BroadcastSteps {\n  int rank;\n  unsigned extent[",
+std::string broadcast_source(const Pointwise& program, DType dtype, std::span<const DType> input_types) {
+  return join(program_source(program, dtype, input_types), "struct BroadcastSteps {\n  int rank;\n  unsigned extent[",
               Shape::max_rank, "], step_a[", Shape::max_rank, "], step_b[", Shape::max_rank, "];\n};\n",
               broadcast_kernel);
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,7 +151,8 @@ struct Layers {
       Segment segment{first, size, nullptr};
       segment.size.layers = count;
       segment.size.input = size.input_of(first);
-      const RnnProblem problem{params.mode, segment.size, data.dtype, params.use_sequence_length};
+      RnnProblem problem{params.mode, segment.size, data.dtype, params.use_sequence_length};
+      if (params.lstm_state_clip_min) problem.cell_limits = {*params.lstm_state_clip_min, *params.lstm_state_clip_max};
       segment.plan = find_rnn(CudaDevice::of(node.context), problem, reason);
       if (!segment.plan) return;
       segments.push_back(std::move(segment));
@@ -218,7 +220,7 @@ std::string refuse(const NodeView& node) {
       if (tensor.layout != Layout::plain) return "needs plain layouts";
       if (tensor.shape.size() == 0) return "an array is empty";
     }
-  if (params.lstm_state_clip_min) return "clipped cells";
+  if (params.lstm_state_clip_min && params.lstm_state_clip_nan) return "limits that replace NaN";
   std::string reason;
   const Layers layers(node, params, node.inputs[arguments_of(params).data], &reason);
   return reason;
@@ -454,9 +456,58 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   });
 }
 
+// ---- No steps -------------------------------------------------------------------------------------------------------
+// The last states are the first ones, and so are their gradients; those of the parameters are 0.
+
+template <class P>
+std::string refuse_steps(const NodeView& node) {
+  const Shape& data = node.inputs[arguments_of(node.as<P>()).data].shape;  // (steps, batch, inputs)
+  return data[0] * data[1] > 0 ? "there are steps" : "";
+}
+
+// An output is an input, or 0.
+struct PassedArray {
+  size_t output;
+  std::optional<size_t> input;
+};
+
+std::unique_ptr<Kernel> build_passing(const NodeView& node, const std::vector<PassedArray>& arrays) {
+  std::vector<size_t> bytes;
+  for (const PassedArray& array : arrays) bytes.push_back(node.outputs[array.output].bytes());
+  return make_step(node, [arrays, bytes](const Args& args) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      void* const to = args.outputs[arrays[i].output];
+      if (!to || bytes[i] == 0) continue;
+      if (const auto input = arrays[i].input)
+        cudaMemcpyAsync(to, args.inputs[*input], bytes[i], cudaMemcpyDeviceToDevice, stream_of(args));
+      else
+        cudaMemsetAsync(to, 0, bytes[i], stream_of(args));
+    }
+  });
+}
+
+std::unique_ptr<Kernel> build_no_steps(const NodeView& node) {
+  const auto& params = node.as<RNN>();
+  const RnnArguments at = arguments_of(params);
+  std::vector<PassedArray> passed{{1, at.state}};
+  if (params.mode == rnn_mode::lstm) passed.push_back({2, at.cell});
+  return build_passing(node, passed);
+}
+
+std::unique_ptr<Kernel> build_grad_of_no_steps(const NodeView& node) {
+  const auto& params = node.as<RNNGrad>();
+  const size_t state = params.has_output_grad ? 1 : 0, cell = state + (params.has_state_grad ? 1 : 0);
+  std::vector<PassedArray> passed{{1, std::nullopt}, {2, std::nullopt}};
+  if (params.has_state_grad) passed[1].input = state;
+  if (params.mode == rnn_mode::lstm) passed.push_back({3, params.has_cell_grad ? std::optional(cell) : std::nullopt});
+  return build_passing(node, passed);
+}
+
 }  // namespace
 
 void add_rnn(ImplementationTable& table) {
+  table.add<RNN>({"no steps", refuse_steps<RNN>, build_no_steps});
+  table.add<RNNGrad>({"no steps", refuse_steps<RNNGrad>, build_grad_of_no_steps});
   table.add<RNN>({"cudnn", refuse<RNN>, build<RNN>, {}, true, Tier::library});
   table.add<RNNGrad>({"cudnn", refuse<RNNGrad>, build<RNNGrad>, {}, true, Tier::library});
 }

@@ -2,6 +2,7 @@
 // then every element is copied from its source.
 #include "symbind/backend/scatter.h"
 
+#include "symbind/backend/cuda/faults.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/units.h"
@@ -17,9 +18,12 @@ struct IndexValue {
 };
 
 template <class N>
-__global__ void note_last(Replacing size, const N* indices, long long* last) {
+__global__ void note_last(Replacing size, const N* indices, long long* last, FaultNotes faults) {
+  const auto refuse = [&](int axis, int64_t index) {
+    note_fault(faults, FaultKind::index, axis, index, 0, size.extents[axis] - 1);
+  };
   for (int64_t i = first_element(); i < size.count; i += element_step()) {
-    const int64_t slot = size.slot(i, IndexValue<N>{indices});
+    const int64_t slot = size.slot(i, IndexValue<N>{indices}, refuse);
     if (slot >= 0) atomicMax(last + slot, static_cast<long long>(i));
   }
 }
@@ -44,18 +48,20 @@ template <class Unit, class N>
 __global__ void new_grad(Replacing size, const long long* last, const N* indices, const Unit* dy, Unit* out) {
   const int64_t elements = size.count * size.inner;
   for (int64_t i = first_element(); i < elements; i += element_step()) {
-    const int64_t number = i / size.inner, slot = size.slot(number, IndexValue<N>{indices});
+    const int64_t number = i / size.inner, slot = size.slot(number, IndexValue<N>{indices}, [](int, int64_t) {});
     out[i] = slot >= 0 && last[slot] == number ? dy[slot * size.inner + i % size.inner] : Unit{};
   }
 }
 
 // The scratch memory then holds the last index of each slot, -1 where there is none.
-void queue_last(const Replacing& size, DType of_index, const void* indices, const Args& args) {
+void queue_last(const Replacing& size, DType of_index, const void* indices, const FaultNotes& faults,
+                const Args& args) {
   auto* const last = static_cast<long long*>(args.scratch);
   if (size.slots > 0) cudaMemsetAsync(last, 0xff, static_cast<size_t>(size.slots) * sizeof(long long), stream_of(args));
   if (size.slots == 0 || size.count == 0) return;
   visit_dtype(of_index, [&]<class N>(std::type_identity<N>) {
-    note_last<<<blocks_for(size.count), block_size, 0, stream_of(args)>>>(size, static_cast<const N*>(indices), last);
+    note_last<<<blocks_for(size.count), block_size, 0, stream_of(args)>>>(size, static_cast<const N*>(indices), last,
+                                                                          faults);
   });
 }
 
@@ -67,10 +73,10 @@ std::unique_ptr<Kernel> build_replace(const NodeView& node, size_t indices, size
   const Replacing size(node.inputs[0].shape, node.inputs[indices].shape, nd);
   return make_step(
       node,
-      [size, indices, fresh, of_index = node.inputs[indices].dtype,
+      [size, indices, fresh, of_index = node.inputs[indices].dtype, faults = fault_notes(node),
        element = size_of(node.outputs[0].dtype)](const Args& args) {
         if (size.slots * size.inner == 0) return;
-        queue_last(size, of_index, args.inputs[indices], args);
+        queue_last(size, of_index, args.inputs[indices], faults, args);
         visit_unit(element, [&]<class Unit>(Unit) {
           replace<<<blocks_for(size.slots * size.inner), block_size, 0, stream_of(args)>>>(
               size, static_cast<const long long*>(args.scratch), args.in<Unit>(0), args.in<Unit>(fresh),
@@ -98,8 +104,9 @@ std::unique_ptr<Kernel> build_grad(const NodeView& node) {
   const Replacing size(node.inputs[0].shape, node.inputs[1].shape, node.as<ReplaceGrad>().nd);
   return make_step(
       node,
-      [size, of_index = node.inputs[1].dtype, element = size_of(node.outputs[0].dtype)](const Args& args) {
-        queue_last(size, of_index, args.inputs[1], args);
+      [size, of_index = node.inputs[1].dtype, faults = fault_notes(node),
+       element = size_of(node.outputs[0].dtype)](const Args& args) {
+        queue_last(size, of_index, args.inputs[1], faults, args);
         queue_grads(size, of_index, element, args);
       },
       traits_of(size));

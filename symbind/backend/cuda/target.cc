@@ -2,6 +2,7 @@
 
 #include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/empty.h"
 #include "symbind/backend/cuda/graph_fills.h"
 #include "symbind/backend/cuda/host.h"
 #include "symbind/backend/cuda/implementations.h"
@@ -37,6 +38,7 @@ CudaTarget::CudaTarget() {
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->own) continue;
     lists_[op] = table.of(*op);
+    lists_[op].push_back(nothing_implementation());
     lists_[op].push_back(host_implementation());
   }
 }
