@@ -33,6 +33,7 @@ KINDS = {  # how often each is drawn
     "softmax": 2,
     "log_softmax": 1,
 }
+LIMIT = 1.5  # of our time, relative to that of the better peer
 MOST_PRODUCTS = 3e8  # multiply-adds of a forward pass
 MOST_ELEMENTS = 4e6  # of an array
 
@@ -216,10 +217,10 @@ def print_table(rows, names, count):
 
 def report(rows, names, arguments):
     measured = [ratio for row in rows for ratio in ratios(row).values()]
-    slow = [row for row in rows if worst(row) > 1.5]
+    slow = [row for row in rows if worst(row) > LIMIT]
     print(f"\n{len(rows)} layers, {len(measured)} passes, {arguments.threads} threads, seed {arguments.seed}")
     print(f"geometric mean of our time over the better peer's: {geometric_mean(measured):.2f}")
-    print(f"layers slower than 1.5 × the better peer: {len(slow)}")
+    print(f"layers slower than {LIMIT} × the better peer: {len(slow)}")
     wrong = [row for row in rows if row["differences"]]
     print(f"layers whose numbers differ from PyTorch's: {len(wrong)}")
     for row in wrong:
@@ -254,7 +255,7 @@ def main():
     if arguments.dtype:
         layers = [layer for layer in layers if layer["dtype"] == arguments.dtype]
 
-    names, rows = time_all(layers, arguments)
+    names, rows = time_all(layers, arguments, LIMIT)
     report(rows, names, arguments)
 
 
