@@ -162,10 +162,13 @@ constexpr Cover cover_of(int64_t position, int64_t from, int64_t full) {
 // Averages of 2 × 2 bytes round halves up.
 template <class Element>
 constexpr Element from_average(float sum, bool halves) {
-  if constexpr (std::is_same_v<Element, float>) return sum;
-  // NOLINTNEXTLINE(bugprone-incorrect-roundings): sums are not negative, and this form is vectorised
-  else
-    return halves ? static_cast<uint8_t>(sum + 0.5F) : to_byte(static_cast<int64_t>(::nearbyintf(sum)));
+  if constexpr (std::is_same_v<Element, float>) {
+    return sum;
+  } else {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): sums are not negative, and this form is vectorised
+    const auto half_up = static_cast<uint8_t>(sum + 0.5F);
+    return halves ? half_up : to_byte(static_cast<int64_t>(::nearbyintf(sum)));
+  }
 }
 
 }  // namespace symbind::resizing
