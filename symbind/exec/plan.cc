@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <unordered_set>
 
 #include "symbind/core/environment.h"
@@ -466,7 +467,13 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, const std::funct
     std::vector<StepAccess> all;
     for (size_t i = stretch.begin; i < stretch.end; ++i) all.push_back(accesses(i));
     const auto run_one = [&](size_t step) { run_step(steps_[stretch.begin + step]); };
-    if (auto captured = by_need->capture_steps(device, step_waits(all), run_one)) return captured;
+    const std::vector<std::vector<size_t>> waits = step_waits(all);
+    auto captured = by_need->capture_steps(device, waits, run_one);
+    if (explain_level() >= 2)
+      std::clog << "[plan] " << all.size() << " steps are captured, "
+                << (captured ? join("the longest chain has ", longest_chain(waits)) : "one after the other")
+                << std::endl;
+    if (captured) return captured;
   }
   return target.capture(device, run_steps);
 }
