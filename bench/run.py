@@ -2,9 +2,9 @@
 
 PEER_TORCH, PEER_MXNET and PEER_JAX are the Python interpreters of environments with the peer; a peer without one is
 skipped. Each case runs in its own process. On a CPU Symbind and the peers alternate, so that other load on the machine
-affects them equally; each figure is the median over the rounds. On a GPU (--device gpu) Symbind runs first, then PyTorch
-as it is, and then those that compile for about a minute each: JAX and PyTorch compiled. --results stores the rows, and a
-second call measures only what is missing.
+affects them equally; each figure is the median over the rounds. On a GPU (--device gpu) Symbind runs first, then
+PyTorch as it is, and then those that compile for about a minute each: JAX and PyTorch compiled. --results stores the
+rows, and a second call measures only what is missing.
 
 usage: PEER_TORCH=.../bin/python PEER_MXNET=.../bin/python python3 bench/run.py [--rounds 5] [--seconds 3] [--threads 2]
        PEER_TORCH=.../bin/python PEER_JAX=.../bin/python python3 bench/run.py --device gpu [--limit 300] [--batch 128]

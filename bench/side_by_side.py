@@ -137,8 +137,8 @@ def end_processes(processes):
 
 
 def confirm(rows, limit, arguments, folder):
-    """Measures the rows above the limit again, each time in new processes: where the memory of one process is, and whether
-    its threads keep waking each other, does not describe a layer. The median of all times counts."""
+    """Measures the rows above the limit again, each time in new processes: where the memory of one process is, and
+    whether its threads keep waking each other, does not describe a layer. The median of all times counts."""
     slow = [row for row in rows if worst(row) > limit]
     if not slow or not arguments.confirm:
         return

@@ -1,5 +1,6 @@
-"""Where NVIDIA's Python packages (nvidia-cudnn-cu13 and the like) have their libraries. The extension finds those beside
-itself; they may also be in another folder of sys.path: the user's, or the system's under a virtual environment."""
+"""Where NVIDIA's Python packages (nvidia-cudnn-cu13 and the like) have their libraries. The extension finds those
+beside itself; they may also be in another folder of sys.path: the user's, or the system's under a virtual
+environment."""
 
 import os
 import sys

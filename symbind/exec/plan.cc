@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iostream>
 #include <unordered_set>
 
 #include "symbind/core/environment.h"
@@ -537,7 +538,13 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
     const auto record = [&](size_t) {
       if (const auto& event = milestones[next++].event) event->record();
     };
-    if (auto captured = by_need->capture_steps(device, step_waits(all), run_one, joined, record)) return captured;
+    const std::vector<std::vector<size_t>> waits = step_waits(all);
+    auto captured = by_need->capture_steps(device, waits, run_one, joined, record);
+    if (explain_level() >= 2)
+      std::clog << "[plan] " << all.size() << " steps are captured, "
+                << (captured ? join("the longest chain has ", longest_chain(waits)) : "one after the other")
+                << std::endl;
+    if (captured) return captured;
   }
   return target.capture(device, run_steps);
 }

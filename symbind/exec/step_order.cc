@@ -34,4 +34,11 @@ std::vector<std::vector<size_t>> step_waits(std::span<const StepAccess> steps) {
   return waits;
 }
 
+size_t longest_chain(std::span<const std::vector<size_t>> waits) {
+  std::vector<size_t> length(waits.size(), 1);
+  for (size_t i = 0; i < waits.size(); ++i)
+    for (const size_t earlier : waits[i]) length[i] = std::max(length[i], length[earlier] + 1);
+  return waits.empty() ? 0 : *std::ranges::max_element(length);
+}
+
 }  // namespace symbind

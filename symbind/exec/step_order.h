@@ -82,5 +82,7 @@ class AccessHistory {
 // Of each step the earlier ones that must have ended before it begins, in ascending order; those that another of them
 // waits for itself are left out.
 std::vector<std::vector<size_t>> step_waits(std::span<const StepAccess> steps);
+// The most steps of which each waits for the one before.
+size_t longest_chain(std::span<const std::vector<size_t>> waits);
 
 }  // namespace symbind

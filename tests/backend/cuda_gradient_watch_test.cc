@@ -137,7 +137,8 @@ const OptimizerParams momentum{{"learning_rate", 0.05}, {"momentum", 0.9}};
 NamedArrays initial_values() {
   NamedArrays values;
   uint64_t seed = 1;
-  for (const auto& [name, array] : bound(8)->arg_dict())
+  const ExecutorPtr executor = bound(8);
+  for (const auto& [name, array] : executor->arg_dict())
     if (name != "data" && name != "softmax_label") values[name] = random_array(array.shape(), seed++, -0.05, 0.05);
   return values;
 }

@@ -19,6 +19,7 @@ TEST(StepOrder, GradientsOfWeightsDoNotWaitForThoseOfData) {
   const auto waits = step_waits(std::vector{step({}, {gradient}), step({gradient}, {below}),
                                             step({gradient, data}, {weight}), step({gradient}, {bias})});
   EXPECT_EQ(waits, (std::vector<Steps>{{}, {0}, {0}, {0}}));
+  EXPECT_EQ(longest_chain(waits), 2u);
 }
 
 TEST(StepOrder, WhoOverwritesMemoryWaitsForAllItsReaders) {
@@ -32,6 +33,7 @@ TEST(StepOrder, WorkInPlaceWaitsForWhoWroteIt) {
   const ByteRange array{0, 0, 64};
   const auto waits = step_waits(std::vector{step({}, {array}), step({array}, {array}), step({array}, {array})});
   EXPECT_EQ(waits, (std::vector<Steps>{{}, {0}, {1}}));
+  EXPECT_EQ(longest_chain(waits), 3u);
 }
 
 TEST(StepOrder, NeighboursAndOtherSpacesAreIndependent) {

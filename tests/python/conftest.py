@@ -1,5 +1,5 @@
-"""A build without libjpeg and libpng skips the tests that need them, with the library's own words, and so does a machine
-without LAPACK, unless `make` has set up the source tree, which installs it."""
+"""A build without libjpeg and libpng skips the tests that need them, with the library's own words, and so does a
+machine without LAPACK, unless `make` has set up the source tree, which installs it."""
 
 import re
 from pathlib import Path
