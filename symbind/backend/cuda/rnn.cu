@@ -151,8 +151,7 @@ struct Layers {
       Segment segment{first, size, nullptr};
       segment.size.layers = count;
       segment.size.input = size.input_of(first);
-      RnnProblem problem{params.mode, segment.size, data.dtype, params.use_sequence_length};
-      if (params.lstm_state_clip_min) problem.cell_limits = {*params.lstm_state_clip_min, *params.lstm_state_clip_max};
+      const RnnProblem problem{params.mode, segment.size, data.dtype, params.use_sequence_length};
       segment.plan = find_rnn(CudaDevice::of(node.context), problem, reason);
       if (!segment.plan) return;
       segments.push_back(std::move(segment));
@@ -220,7 +219,7 @@ std::string refuse(const NodeView& node) {
       if (tensor.layout != Layout::plain) return "needs plain layouts";
       if (tensor.shape.size() == 0) return "an array is empty";
     }
-  if (params.lstm_state_clip_min && params.lstm_state_clip_nan) return "limits that replace NaN";
+  if (params.lstm_state_clip_min) return "clipped cells";
   std::string reason;
   const Layers layers(node, params, node.inputs[arguments_of(params).data], &reason);
   return reason;

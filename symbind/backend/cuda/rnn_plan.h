@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/ops/rnn.h"
@@ -17,8 +15,7 @@ struct RnnProblem {
   std::string mode;
   RnnSize size{};
   DType dtype = DType::float32;
-  bool has_lengths = false;                                   // sequences may be shorter than size.steps
-  std::optional<std::pair<double, double>> cell_limits = {};  // of the cells of an LSTM; NaN passes them
+  bool has_lengths = false;  // sequences may be shorter than size.steps
 };
 
 // Arrays have the shapes of the operator's; cells are null except for an LSTM. Everything is aligned to 256 bytes.

@@ -59,8 +59,6 @@ inline constinit SharedFunction<decltype(&::cudnnRNNBackwardData_v8)> cudnnRNNBa
 inline constinit SharedFunction<decltype(&::cudnnRNNBackwardWeights_v8)> cudnnRNNBackwardWeights_v8{
     cudnn_library, "cudnnRNNBackwardWeights_v8"};
 inline constinit SharedFunction<decltype(&::cudnnRNNForward)> cudnnRNNForward{cudnn_library, "cudnnRNNForward"};
-inline constinit SharedFunction<decltype(&::cudnnRNNSetClip_v9)> cudnnRNNSetClip_v9{cudnn_library,
-                                                                                    "cudnnRNNSetClip_v9"};
 inline constinit SharedFunction<decltype(&::cudnnSetDropoutDescriptor)> cudnnSetDropoutDescriptor{
     cudnn_library, "cudnnSetDropoutDescriptor"};
 inline constinit SharedFunction<decltype(&::cudnnSetRNNDataDescriptor)> cudnnSetRNNDataDescriptor{

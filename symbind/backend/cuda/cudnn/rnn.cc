@@ -141,8 +141,6 @@ class Plan final : public RnnPlan {
               int_of(size.input), int_of(size.hidden), int_of(size.output), int_of(size.layers), dropout_,
               problem.has_lengths ? CUDNN_RNN_PADDED_IO_ENABLED : CUDNN_RNN_PADDED_IO_DISABLED),
           "describing recurrent layers");
-    if (const auto& limits = problem.cell_limits)
-      check(cudnnRNNSetClip_v9(rnn_, CUDNN_RNN_CLIP_MINMAX, limits->first, limits->second), "limiting cells");
     layout_ = problem.has_lengths ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
     describe_sequences(std::vector<int>(static_cast<size_t>(size.batch), int_of(size.steps)).data());
     describe_states(state_, type_, size, size.output);
