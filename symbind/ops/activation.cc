@@ -32,6 +32,7 @@ OpDef define_activation_grad(Op<ActivationGrad> op) {
         return {"out_grad", p.act_type == "softsign" ? "data" : "output"};
       })
       .outputs({"data_grad"})
+      .infer_type([](const ActivationGrad&, Types& t) { same_floating_type(t); })
       .elementwise();
 }
 

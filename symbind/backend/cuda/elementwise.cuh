@@ -91,7 +91,10 @@ void add_maps(ImplementationTable& table, Entries entries) {
     table.add(OpRegistry::get().find(Entry::name.view()),
               {"cuda",
                [](const NodeView& node) {
-                 return Entry::holds(node.params) ? refuse_elementwise(node) : "another function of the operator";
+                 if (!Entry::holds(node.params)) return std::string("another function of the operator");
+                 if (floating_alone && !is_floating(node.outputs[0].dtype))
+                   return std::string("wants floating numbers");
+                 return refuse_elementwise(node);
                },
                [](const NodeView& node) {
                  return build_entry<floating_alone, static_cast<int>(Entry::arity)>(Entry{}, node,
