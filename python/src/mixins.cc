@@ -1,12 +1,14 @@
 // A Python class may have one of ours among several bases: class MyIter(Logged, mx.io.DataIter). nanobind accepts a
-// single base when it sets up such a class, although only the C++ one matters to it; so only that one is passed.
+// single base of its own (nanobind 2 a single base at all) when it sets up such a class, although only the C++ one
+// matters to it; so only that one is shown to it, in the arguments for nanobind 2 and in the class for nanobind 3.
 // Several of ours are allowed if their C++ classes are the same or derived from each other, as in
-// class MySGD(MyOptimizer, mx.optimizer.SGD): the most derived one is passed.
+// class MySGD(MyOptimizer, mx.optimizer.SGD): the most derived one is shown.
 //
 // Abstract classes, class Base(mx.metric.EvalMetric, abc.ABC), have a metaclass, ABCMeta, and Python requires one that
 // is derived from both. nanobind compares its own metaclass by address, so it is made to count as derived from ABCMeta
 // instead: ABCMeta is appended to the order of its bases, where it adds no behaviour. What ABCMeta does when a class is
 // created (finding abstract methods, and preventing instances of classes with some) is done here.
+#include <optional>
 #include <typeinfo>
 #include <utility>
 
@@ -36,23 +38,61 @@ PyObject* more_derived(PyObject* one, PyObject* other) {
   return PyType_IsSubtype(class_in_cpp(other), class_in_cpp(one)) ? other : nullptr;
 }
 
-// The arguments with which nanobind sets a class up: null with an exception set if bases are unrelated classes of ours.
-nb::object with_our_base(PyObject* self, PyObject* args) {
-  PyObject* bases = PyTuple_Size(args) == 3 ? PyTuple_GetItem(args, 1) : nullptr;
-  if (!bases || !PyTuple_CheckExact(bases) || PyTuple_Size(bases) < 2) return nb::borrow(args);
+// The bases of a class that is set up with these arguments; null: one at most.
+PyObject* several_bases(PyObject* args) {
+  PyObject* const bases = PyTuple_Size(args) == 3 ? PyTuple_GetItem(args, 1) : nullptr;
+  return bases && PyTuple_CheckExact(bases) && PyTuple_Size(bases) > 1 ? bases : nullptr;
+}
+
+// The most derived class of ours among the bases; null with an exception set if they are unrelated.
+PyObject* our_base(PyObject* self, PyObject* bases) {
   PyObject* ours = nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_Size(bases); ++i) {
-    PyObject* base = PyTuple_GetItem(bases, i);
+    PyObject* const base = PyTuple_GetItem(bases, i);
     if (!is_ours(base, self)) continue;
     ours = ours ? more_derived(ours, base) : base;
     if (!ours) {
       PyErr_SetString(PyExc_TypeError,
                       "a class can have one of Symbind's classes among its bases, not two that are unrelated");
-      return {};
+      return nullptr;
     }
   }
-  return nb::steal(
-      PyTuple_Pack(3, PyTuple_GetItem(args, 0), nb::make_tuple(nb::handle(ours)).ptr(), PyTuple_GetItem(args, 2)));
+  return ours;
+}
+
+// While it lives, a class appears to have one base.
+class OneBase {
+ public:
+  OneBase(PyTypeObject* type, PyObject* base, PyObject* bases)
+      : type_(type),
+        base_(std::exchange(type->tp_base, reinterpret_cast<PyTypeObject*>(base))),
+        bases_(std::exchange(type->tp_bases, bases)) {}
+  ~OneBase() {
+    type_->tp_base = base_;
+    type_->tp_bases = bases_;
+  }
+  OneBase(const OneBase&) = delete;
+  OneBase& operator=(const OneBase&) = delete;
+
+ private:
+  PyTypeObject* type_;
+  PyTypeObject* base_;
+  PyObject* bases_;
+};
+
+int set_up_with_one_base(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* const bases = several_bases(args);
+  if (!bases) return set_up_class(self, args, kwargs);
+  PyObject* const ours = our_base(self, bases);
+  if (!ours) return -1;
+  const nb::tuple shown = nb::make_tuple(nb::handle(ours));
+  const nb::object told = nb::steal(PyTuple_Pack(3, PyTuple_GetItem(args, 0), shown.ptr(), PyTuple_GetItem(args, 2)));
+  if (!told.is_valid()) return -1;
+  // Instances must have the layout of one of our classes: otherwise nanobind sees all bases, and refuses them.
+  std::optional<OneBase> one_base;
+  auto* const type = reinterpret_cast<PyTypeObject*>(self);
+  if (is_ours(reinterpret_cast<PyObject*>(type->tp_base), self)) one_base.emplace(type, ours, shown.ptr());
+  return set_up_class(self, told.ptr(), kwargs);
 }
 
 bool has_abstract_base(const PyTypeObject* type) {
@@ -84,8 +124,7 @@ int find_abstract_methods(PyObject* self) {
 }
 
 int set_up_with_mixins(PyObject* self, PyObject* args, PyObject* kwargs) {
-  const nb::object told = with_our_base(self, args);
-  if (!told.is_valid() || set_up_class(self, told.ptr(), kwargs) != 0) return -1;
+  if (set_up_with_one_base(self, args, kwargs) != 0) return -1;
   return has_abstract_base(reinterpret_cast<PyTypeObject*>(self)) ? find_abstract_methods(self) : 0;
 }
 
