@@ -72,7 +72,7 @@ def start_processes(arguments):
         sys.exit(f"{arguments.build} has no Python package")
     package = {"AS_MXNET": "symbind", "PYTHONPATH": str(arguments.build / "python")}
     processes = [Process(OURS, [python, script.format("mxnet")], environment | package)]
-    for name, (variable, library) in PEERS.items():
+    for name, (variable, library, _) in PEERS.items():
         if peer := os.environ.get(variable):
             processes.append(Process(name, [peer, script.format(library)], environment))
         else:
