@@ -168,7 +168,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node, const BatchNorm& p, 
                     });
               }
             },
-            1);
+            slabs.grain());
       },
       {.in_place = {{0, 0}}});
 }
@@ -295,7 +295,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
                     });
               }
             },
-            1);
+            slabs.grain());
       },
       traits);
 }

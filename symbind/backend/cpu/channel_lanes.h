@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "symbind/backend/cpu/loops.h"
 #include "symbind/core/shape.h"
 #include "symbind/passes/tensor.h"
 
@@ -49,6 +50,8 @@ class Slabs {
   // block of 1, last.
   Slabs(int64_t outer, int64_t channels, int64_t inner, int64_t block);
   int64_t count() const { return count_; }
+  // How many are worth a thread, in a loop that reads them twice.
+  int64_t grain() const { return element_grain / 2 / (outer_ * inner_ * width_ + 1) + 1; }
   Slab at(int64_t index) const;
 
  private:
