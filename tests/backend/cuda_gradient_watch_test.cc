@@ -36,7 +36,7 @@ Symbol wide_network() {
 }
 
 ExecutorPtr bound(int64_t batch, const SimpleBindOptions& options = {}) {
-  const ExecutorPtr executor =
+  ExecutorPtr executor =
       simple_bind(wide_network(), gpu(0), {{"data", {batch, wide}}, {"softmax_label", {batch}}}, options);
   uint64_t seed = 1;
   for (const NDArray& argument : executor->arg_arrays())
