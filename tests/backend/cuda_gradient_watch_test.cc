@@ -15,6 +15,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/training.h"
+#include "tests/support/wide_network.h"
 
 namespace symbind {
 
@@ -23,17 +24,6 @@ using namespace symbind::testing;
 namespace {
 
 using CudaGradientWatch = GpuTest;
-
-// The gradients of its wide layers are worth a report each.
-constexpr int64_t wide = 600;
-static_assert(wide * wide * sizeof(float) > GradientWatch::bytes_each);
-
-Symbol wide_network() {
-  Symbol net = Symbol::variable("data");
-  for (const char* const name : {"fc1", "fc2", "fc3"})
-    net = activation(fully_connected(net, {.num_hidden = wide}, name), {.act_type = "tanh"});
-  return softmax_output(fully_connected(net, {.num_hidden = 3}, "fc4"), {}, "softmax");
-}
 
 ExecutorPtr bound(int64_t batch, const SimpleBindOptions& options = {}) {
   ExecutorPtr executor =

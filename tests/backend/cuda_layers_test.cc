@@ -107,6 +107,14 @@ std::vector<DeviceCase> convolution_cases(const Convolved& c) {
 
 using CudaLayers = GpuTest;
 
+// With data and results channels-last, and the weight and its gradient plain.
+void compare_with_channels_last(const DeviceCase& tried, DType dtype) {
+  const bool weight_grad = tried.op == "_backward_Convolution_weight";
+  EXPECT_NO_THROW(compare_channels_last(tried, dtype, weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
+                                        weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
+      << tried;
+}
+
 // A test for each shape: the library's engines are measured for each, which takes long.
 class OneConvolution : public GpuTest, public ::testing::WithParamInterface<Convolved> {};
 
@@ -115,12 +123,7 @@ TEST_P(OneConvolution, AgreesWithTheCpu) { compare_devices(convolution_cases(Get
 TEST_P(OneConvolution, WithItsChannelsLastAgreesWithTheCpu) {
   if (GetParam().channels_last) GTEST_SKIP() << "its layout parameter says so already";
   for (const DeviceCase& tried : convolution_cases(GetParam())) {
-    const bool weight_grad = tried.op == "_backward_Convolution_weight";
-    for (const DType dtype : float_types)
-      EXPECT_NO_THROW(compare_channels_last(tried, dtype,
-                                            weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
-                                            weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
-          << tried;
+    for (const DType dtype : float_types) compare_with_channels_last(tried, dtype);
   }
 }
 
@@ -150,12 +153,7 @@ void compare_first_layer(const Convolved& c, const std::vector<DType>& dtypes, d
   for (DeviceCase tried : convolution_cases(c)) {
     if (tried.op == "_backward_Convolution_data") continue;
     tried.slack *= slack;
-    const bool weight_grad = tried.op == "_backward_Convolution_weight";
-    for (const DType dtype : dtypes)
-      EXPECT_NO_THROW(compare_channels_last(tried, dtype,
-                                            weight_grad ? std::vector<size_t>{0, 1} : std::vector<size_t>{0},
-                                            weight_grad ? std::vector<size_t>{} : std::vector<size_t>{0}))
-          << tried;
+    for (const DType dtype : dtypes) compare_with_channels_last(tried, dtype);
   }
 }
 

@@ -162,7 +162,7 @@ std::optional<Graph> graph_on_gpu(const OpCase& op_case, DType dtype, const std:
   return graph;
 }
 
-// Empty where the GPU runs the node, or where only a device that is not here could tell.
+// Empty if a kernel of the GPU accepts the node, or if the machine has no GPU and the kernel must query one.
 std::string refused_by_gpu(Graph& graph, GraphNode& node) {
   const std::string error = error_of([&] { select(graph, node); });
   if (!error.empty()) return num_gpus() == 0 ? "" : error;

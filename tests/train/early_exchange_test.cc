@@ -4,23 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/exec/gradient_watch.h"
-
 #include "tests/kvstore/thread_transport.h"
 #include "tests/support/training.h"
+#include "tests/support/wide_network.h"
 
 namespace symbind::testing {
 namespace {
-
-constexpr int64_t wide = 600;  // the gradient of such a layer is exchanged by itself
-static_assert(wide * wide * sizeof(float) > GradientWatch::bytes_each);
-
-Symbol wide_network() {
-  Symbol net = Symbol::variable("data");
-  for (const char* const name : {"fc1", "fc2", "fc3"})
-    net = activation(fully_connected(net, {.num_hidden = wide}, name), {.act_type = "tanh"});
-  return softmax_output(fully_connected(net, {.num_hidden = 3}, "fc4"), {}, "softmax");
-}
 
 NamedArrays initial_values() {
   NamedArrays values;
