@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "symbind/backend/cpu/batch_norm_lanes.h"
+#include "symbind/backend/cpu/channel_lanes.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/plain.h"
 #include "symbind/backend/cpu/row_implementations.h"
@@ -73,8 +74,6 @@ void each_element(const BatchNormSize& size, int64_t begin, int64_t end, Visits 
   }
 }
 
-int64_t channel_grain(const BatchNormSize& size) { return element_grain / 2 / (size.per_channel() + 1) + 1; }
-
 // The parameters of half-precision data are float, those of other data have its own type: compute_type<T> both times.
 template <class T, class P>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
@@ -131,7 +130,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
                 };
               });
             },
-            channel_grain(size));
+            twice_read_grain(size.per_channel()));
       },
       {.in_place = {{0, 0}}});
 }
@@ -195,7 +194,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
                     };
               });
             },
-            channel_grain(size));
+            twice_read_grain(size.per_channel()));
       },
       {.in_place = {{0, 0}, {1, 0}}});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "symbind/backend/cpu/channel_lanes.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/cpu/row_implementations.h"
 #include "symbind/backend/cpu/row_kernels.h"
@@ -14,8 +15,6 @@ namespace symbind::cpu_backend {
 namespace {
 
 Channel channel_of(const BatchNormSize& size) { return {size.outer, size.inner, size.channels * size.inner}; }
-
-int64_t channel_grain(const BatchNormSize& size) { return element_grain / 2 / (size.per_channel() + 1) + 1; }
 
 // The scales of a channel. The parameters are float32 for data of any type.
 struct Scales {
@@ -38,7 +37,7 @@ std::unique_ptr<Kernel> build_training(const BatchNormSize& size, const BatchNor
         T* const y = args.out<T>(0);
         float *const mean = args.out<float>(1), *const deviation = args.out<float>(2);  // the reciprocal of it
         const Scales scales{mean, deviation, fix_gamma ? nullptr : args.in<float>(1), args.in<float>(2), relu};
-        parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
+        parallel_for(size.channels, twice_read_grain(size.per_channel()), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
             const int64_t first = c * size.inner;
             const ChannelStatistics own = kernels.measure(channel_of(size), x + first);
@@ -107,7 +106,7 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node, const BatchNorm& p,
                             at.beta < 0 ? nullptr : floats(at.beta), relu};
         T* const dx = args.out<T>(0);
         float *const dgamma = args.out<float>(1), *const dbeta = args.out<float>(2);
-        parallel_for(size.channels, channel_grain(size), [=](int64_t begin, int64_t end) {
+        parallel_for(size.channels, twice_read_grain(size.per_channel()), [=](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
             const int64_t first = c * size.inner;
             const auto narrow = static_cast<double>(deviation[c]);

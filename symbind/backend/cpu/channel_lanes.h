@@ -43,6 +43,9 @@ struct Slab {
   int64_t image_step, row_step;
 };
 
+// How many pieces of so many elements are worth a thread, in a loop that reads them twice.
+inline int64_t twice_read_grain(int64_t elements) { return element_grain / 2 / (elements + 1) + 1; }
+
 // The slabs of an array; every element is in exactly one.
 class Slabs {
  public:
@@ -50,8 +53,7 @@ class Slabs {
   // block of 1, last.
   Slabs(int64_t outer, int64_t channels, int64_t inner, int64_t block);
   int64_t count() const { return count_; }
-  // How many are worth a thread, in a loop that reads them twice.
-  int64_t grain() const { return element_grain / 2 / (outer_ * inner_ * width_ + 1) + 1; }
+  int64_t grain() const { return twice_read_grain(outer_ * inner_ * width_); }
   Slab at(int64_t index) const;
 
  private:
