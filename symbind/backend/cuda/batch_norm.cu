@@ -75,8 +75,9 @@ struct FinishStatistics {
 // The same from sums of x and of its square in float, a block per channel. The variance is their difference: with m the
 // mean, v the variance and e the relative error of the sums, its error is up to 3·(1 + m²/v)·e of it. Where m² is more
 // than 64·v, and where the sums are not finite, the block reads the channel's data instead; otherwise the reciprocal
-// deviation is right to 98·e, which is less than a rounding of float16, 2^-11, for sums that are right to 2^-18. That
-// the sums may be of elements before they are rounded changes less: the roundings are far smaller than the deviation.
+// deviation is right to 98·e, which is less than a rounding of float16 or TF32, 2^-11, for sums that are right to
+// 2^-18. That the sums may be of elements before they are rounded changes less: the roundings are far smaller than the
+// deviation.
 inline constexpr double most_squared_mean = 64;
 template <class T>
 __global__ void finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,

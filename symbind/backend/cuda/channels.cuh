@@ -222,6 +222,14 @@ __global__ void finish_sums(const PairOf<C>* sums, int64_t pieces, int64_t chann
   finish(channel, total.first, total.second);
 }
 
+// The kernel queued before has written the pieces and calls let_next_start().
+template <class C, class Finish>
+void queue_finish_sums(cudaStream_t stream, const PairOf<C>* sums, int64_t pieces, int64_t channels,
+                       const Finish& finish) {
+  const dim3 block(32, finish_lanes), grid(static_cast<unsigned>((channels + 31) / 32));
+  launch_after_ours(finish_sums<C, Finish>, grid, block, stream, sums, pieces, channels, finish);
+}
+
 // `wide`: may the arrays be read 16 bytes at a time? Needs piece_bytes() of scratch.
 template <class T, class Terms, class Finish>
 void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wide, const Terms& terms, void* scratch,
@@ -236,8 +244,7 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
     sum_last_channels<1><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
   else
     sum_middle_channels<<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
-  const dim3 block(32, finish_lanes), grid(static_cast<unsigned>((shape.channels + 31) / 32));
-  launch_after_ours(finish_sums<C, Finish>, grid, block, stream, sums, cut.pieces, shape.channels, finish);
+  queue_finish_sums(stream, sums, cut.pieces, shape.channels, finish);
 }
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
-// Convolution by cuDNN, or by the direct kernels if cuDNN has no engine. If the channels fill whole vectors,
-// channels-last activations are preferred, as tensor cores read them; the weights, which users see with channels
-// second, are then reordered first, and their gradient is reordered back, unless the operator that converts all
-// parameters does both. BatchNorms fused into a convolution are folded into its weight and bias; other operations are a
-// part of the library's kernel, or a pass over the result.
+// Convolution by cuDNN or a product of ours, or by the direct kernels if cuDNN has no engine. If the channels fill
+// whole vectors, channels-last activations are preferred, as tensor cores read them; the weights, which users see with
+// channels second, are then reordered first, and their gradient is reordered back, unless the operator that converts
+// all parameters does both. BatchNorms fused into a convolution are folded into its weight and bias; other operations
+// are a part of the library's kernel, or a pass over the result.
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_first_layer.h"
 #include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/conv_product.h"
 #include "symbind/backend/cuda/conv_sums.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
@@ -165,6 +166,7 @@ ConvolutionProblem problem_of(const NodeView& node) {
   problem.tune = tune != "off";
   const size_t allowed = static_cast<size_t>(std::clamp<int64_t>(p.workspace, 0, 1 << 20)) << 20;
   problem.most_workspace = tune == "fastest" ? allowed : std::min(allowed, usual_workspace);
+  problem.repeatable = environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value() < 2;
   return problem;
 }
 
@@ -399,23 +401,24 @@ std::string refuse_cudnn(const NodeView& node) {
   return reason;
 }
 
-// cuDNN's compiled engines for statistics are for float16 and channels that fill its vectors. They add in the order in
-// which blocks end, so the last bits differ from run to run, although cuDNN does not list that among their properties:
-// they are used only where the user prefers time. Where they are slower than a pass over the result, the pass belongs
-// to BatchNorm, whose sums are more precise.
+// Statistics are computed with the result by a product of ours, or by cuDNN's compiled engines, which are for float16
+// and channels that fill its vectors. The engines add in the order in which blocks end, so the last bits differ from
+// run to run: they are used only where the user prefers time. Where both are slower than a pass over the result, the
+// pass belongs to BatchNorm, whose sums are more precise.
 std::string refuse_statistics(const NodeView& node) {
-  if (environment::variable("MXNET_CUDNN_AUTOTUNE_DEFAULT").value() < 2) return "sums that differ from run to run";
-  if (node.outputs[0].dtype != DType::float16) return "statistics only in float16";
   if (!node.as<ConvolutionStatistics>().no_bias) return "a bias";
   if (std::string reason = refuse_arrays<ConvolutionStatistics>(node); !reason.empty()) return reason;
   ConvolutionProblem problem = problem_of<ConvolutionStatistics>(node);
   problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will set it
   if (!problem.channels_last) return "channels that do not fill vectors";
   if (node.context.id >= num_gpus()) return "no such GPU";
+  CudaDevice& device = CudaDevice::of(node.context);
+  const bool has_engines = problem.dtype == DType::float16 && !problem.repeatable;
+  if (!has_engines && product_forms(device, problem).empty()) return "no kernel that computes the same sums every time";
   std::string reason;
-  const auto plan = find_convolution(CudaDevice::of(node.context), problem, &reason);
+  const auto plan = find_convolution(device, problem, &reason);
   if (!plan) return reason;
-  return plan->applies_epilogue() ? "" : "no engine of cuDNN is faster than a pass for the statistics";
+  return plan->applies_epilogue() ? "" : "no kernel that is faster than a pass for the statistics";
 }
 
 Layout preferred_layout(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
@@ -455,7 +458,7 @@ void add(ImplementationTable& table) {
 void add_conv(ImplementationTable& table) {
   add<Convolution>(table);
   add<ConvolutionFused>(table);
-  table.add<ConvolutionStatistics>({"cudnn", refuse_statistics, build<ConvolutionStatistics>,
+  table.add<ConvolutionStatistics>({"statistics", refuse_statistics, build<ConvolutionStatistics>,
                                     preferred_layouts<ConvolutionStatistics>, true, Tier::library});
   add<ConvolutionGradData>(table);
   add<ConvolutionGradWeight>(table);

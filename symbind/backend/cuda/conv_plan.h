@@ -1,5 +1,5 @@
-// A convolution, or one of its gradients, by a library: the problem, and a plan that is ready to run.
-// backend/cuda/cudnn creates the plans; the stubs in no_cudnn return none.
+// A convolution, or one of its gradients, by a library or a kernel of ours that is timed beside it: the problem, and a
+// plan that is ready to run. backend/cuda/cudnn creates the plans; the stubs in no_cudnn return none.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ struct ConvolutionProblem {
   bool channels_last = false;
   DType dtype = DType::float32;  // of all arrays
   ConvolutionEpilogue epilogue{};
-  bool tune = true;  // time the candidates and use the fastest; otherwise the library's first choice
+  bool tune = true;        // time the candidates and use the fastest; otherwise the first choice
+  bool repeatable = true;  // the same bits in every run, also of statistics
   size_t most_workspace = size_t{256} << 20;
 };
 

@@ -1,5 +1,6 @@
 // cuDNN lists engines for a graph, best first by its own estimate; of those that are suitable, the first few are timed
-// once and the fastest is used. The choice is stored in a file, for later processes.
+// once, beside a kernel of ours if there is one (conv_product.h), and the fastest is used. The choice is stored in a
+// file, for later processes.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -9,6 +10,7 @@
 
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/conv_product.h"
 #include "symbind/backend/cuda/conv_space_to_depth.h"
 #include "symbind/backend/cuda/conv_sums.h"
 #include "symbind/backend/cuda/cudnn/conv_graph.h"
@@ -42,9 +44,45 @@ std::vector<Form> forms_of(const ConvolutionProblem& problem) {
   return forms;
 }
 
-class Plan final : public ConvolutionPlan {
+// A choice in the file begins with the number of a form, an engine's, or with one of these: the epilogue is a pass
+// after the plan of the problem without it; a kernel of ours.
+constexpr int64_t as_pass = -1, own_product = -2;
+
+// A candidate for a problem.
+class Plan : public ConvolutionPlan {
  public:
-  Plan(Library& library, const Form& form, Configuration configuration, Descriptor plan, size_t workspace)
+  // Without the library's lock. The stream is the handle's. False: it has failed.
+  virtual bool execute(cudnnHandle_t handle, cudaStream_t stream, const ConvolutionArrays& arrays,
+                       void* workspace) const = 0;
+  // With these another process can recreate it. Fails for an engine that cuDNN does not describe.
+  virtual TuningFile::Numbers numbers() const = 0;
+  virtual std::string description() const = 0;
+};
+
+class ProductPlan final : public Plan {
+ public:
+  ProductPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
+      : form_(form), plan_(make_product_plan(device, problem, form)) {}
+  void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
+    plan_->run(stream, arrays, workspace);
+  }
+  size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  bool applies_epilogue() const override { return plan_->applies_epilogue(); }
+  bool execute(cudnnHandle_t, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) const override {
+    plan_->run(stream, arrays, workspace);
+    return true;
+  }
+  TuningFile::Numbers numbers() const override { return {own_product, form_}; }
+  std::string description() const override { return join(", a product of ours with ", form_, " columns a tile"); }
+
+ private:
+  const int form_;
+  std::unique_ptr<ConvolutionPlan> plan_;
+};
+
+class EnginePlan final : public Plan {
+ public:
+  EnginePlan(Library& library, const Form& form, Configuration configuration, Descriptor plan, size_t workspace)
       : library_(library),
         form_(form),
         configuration_(std::move(configuration)),
@@ -53,12 +91,12 @@ class Plan final : public ConvolutionPlan {
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override;
   size_t workspace_bytes() const override { return workspace_ + (form_.cells ? form_.cells->bytes() : 0); }
   bool applies_epilogue() const override { return form_.problem.epilogue.any(); }
-  const Form& form() const { return form_; }
-  const Configuration& configuration() const { return configuration_; }
-
-  // Without the library's lock. The stream is the handle's.
-  cudnnStatus_t execute(cudnnHandle_t handle, cudaStream_t stream, const ConvolutionArrays& arrays,
-                        void* workspace) const {
+  bool execute(cudnnHandle_t handle, cudaStream_t stream, const ConvolutionArrays& arrays,
+               void* workspace) const override {
+    return status_of(handle, stream, arrays, workspace) == CUDNN_STATUS_SUCCESS;
+  }
+  cudnnStatus_t status_of(cudnnHandle_t handle, cudaStream_t stream, const ConvolutionArrays& arrays,
+                          void* workspace) const {
     if (!form_.cells) return execute_engine(handle, arrays, workspace);
     const ConvolutionArrays rearranged = form_.cells->gather(stream, arrays, workspace);
     const cudnnStatus_t status =
@@ -66,6 +104,13 @@ class Plan final : public ConvolutionPlan {
     form_.cells->scatter(stream, arrays, workspace);
     return status;
   }
+  // The number of the form, then the engine and its knobs.
+  TuningFile::Numbers numbers() const override {
+    TuningFile::Numbers numbers = configuration_.numbers();
+    numbers.insert(numbers.begin(), form_.number);
+    return numbers;
+  }
+  std::string description() const override { return form_.cells ? ", over cells" : ""; }
 
  private:
   cudnnStatus_t execute_engine(cudnnHandle_t handle, const ConvolutionArrays& arrays, void* workspace) const {
@@ -121,7 +166,7 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   std::shared_ptr<ConvolutionPlan> find(const ConvolutionProblem& problem, std::string* reason);
-  void run(const Plan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace);
+  void run(const EnginePlan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace);
 
  private:
   struct Found {
@@ -134,6 +179,7 @@ class Library {
   std::shared_ptr<Plan> stored(const ConvolutionProblem& problem);
   void store(const ConvolutionProblem& problem, const Found& found);
   Found measure(const ConvolutionProblem& problem);
+  Plans products(const ConvolutionProblem& problem) const;
   Plans candidates(const Form& form);
   std::shared_ptr<Plan> make_plan(const Form& form, Configuration configuration);
   Found best(const Plans& plans, const ConvolutionProblem& problem);
@@ -147,14 +193,14 @@ class Library {
   TuningFile tuned_;
 };
 
-void Plan::run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
+void EnginePlan::run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
   library_.run(*this, stream, arrays, workspace);
 }
 
-void Library::run(const Plan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
+void Library::run(const EnginePlan& plan, cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) {
   const std::lock_guard lock(mutex_);
   check(cudnnSetStream(handle_, stream), "choosing a stream");
-  check(plan.execute(handle_, stream, arrays, workspace), "running a convolution");
+  check(plan.status_of(handle_, stream, arrays, workspace), "running a convolution");
 }
 
 // Everything a plan depends on.
@@ -175,7 +221,8 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
                            size.groups};
   for (const auto* axes : {&size.in, &size.out, &size.kernel, &size.stride, &size.dilate, &size.pad})
     key.insert(key.end(), axes->begin(), axes->end());
-  if (problem.epilogue.statistics) key.push_back(1);  // last: keys that files have already stay as they are
+  // Last: keys that files have already stay as they are, except of statistics that no kernel of ours was tried for.
+  if (problem.epilogue.statistics) key.push_back(problem.repeatable ? 2 : 3);
   return key;
 }
 
@@ -226,18 +273,13 @@ void explain(const ConvolutionProblem& problem, const Plan& plan, const std::str
                     plan.applies_epilogue() ? " in the engine" : " as a pass");
   std::clog << join("[cuDNN] ", passes[static_cast<int>(problem.pass)], " in ", problem.dtype, ", batch ", size.batch,
                     ", channels ", size.channels, " to ", size.filters, ", size ", size.in[1], " x ", size.in[2],
-                    ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue,
-                    plan.form().cells ? ", over cells" : "", ": ", what, "\n");
+                    ", kernel ", size.kernel[1], " x ", size.kernel[2], epilogue, plan.description(), ": ", what, "\n");
 }
 
 ConvolutionProblem without_epilogue(ConvolutionProblem problem) {
   problem.epilogue = {};
   return problem;
 }
-
-// A choice in the file: the number of the form, then the engine and its knobs. Instead of these: the epilogue is a pass
-// after the plan of the problem without it.
-constexpr int64_t as_pass = -1;
 
 // The plan that an earlier process has found; null if there is none that works.
 std::shared_ptr<Plan> Library::stored(const ConvolutionProblem& problem) {
@@ -246,6 +288,14 @@ std::shared_ptr<Plan> Library::stored(const ConvolutionProblem& problem) {
   const TuningFile::Numbers numbers = choice->numbers;
   try {
     if (problem.epilogue.any() && numbers[0] == as_pass) return found(without_epilogue(problem)).plan;
+    if (numbers[0] == own_product) {
+      for (auto& plan : products(problem))
+        if (plan->numbers() == numbers) {
+          explain(problem, *plan, join("found in ", tuned_.path()));
+          return plan;
+        }
+      return nullptr;
+    }
     for (const Form& form : forms_of(problem)) {
       if (form.number != numbers[0]) continue;
       Descriptor graph = describe_graph(handle_, form.problem);
@@ -263,24 +313,22 @@ std::shared_ptr<Plan> Library::stored(const ConvolutionProblem& problem) {
 void Library::store(const ConvolutionProblem& problem, const Found& found) {
   if (!found.plan || !found.milliseconds) return;
   const bool is_pass = problem.epilogue.any() && !found.plan->applies_epilogue();
-  TuningFile::Numbers numbers{is_pass ? as_pass : found.plan->form().number};
   try {
-    if (!is_pass) {
-      const std::vector<int64_t> engine = found.plan->configuration().numbers();
-      numbers.insert(numbers.end(), engine.begin(), engine.end());
-    }
-    tuned_.add(key_of(problem), {std::move(numbers), *found.milliseconds});
+    tuned_.add(key_of(problem), {is_pass ? TuningFile::Numbers{as_pass} : found.plan->numbers(), *found.milliseconds});
   } catch (const Error&) {
     return;  // an engine that cuDNN does not describe is measured again by the next process
   }
 }
 
 Library::Found Library::measure(const ConvolutionProblem& problem) {
-  Plans plans;
-  for (const Form& form : forms_of(problem)) {
-    Plans more = candidates(form);
-    plans.insert(plans.end(), more.begin(), more.end());
-  }
+  Plans plans = products(problem);
+  // cuDNN's engines add statistics in the order in which blocks end, although it does not list that among their
+  // properties.
+  if (!problem.epilogue.statistics || !problem.repeatable)
+    for (const Form& form : forms_of(problem)) {
+      Plans more = candidates(form);
+      plans.insert(plans.end(), more.begin(), more.end());
+    }
   // For an epilogue there is also the plan without it, and a pass over its result.
   if (problem.epilogue.any()) {
     const Found& plain = found(without_epilogue(problem));
@@ -289,6 +337,15 @@ Library::Found Library::measure(const ConvolutionProblem& problem) {
   }
   if (plans.empty()) return {nullptr, "cuDNN has no engine that suits"};
   return is_measured(problem) ? best(plans, problem) : Found{plans.front()};
+}
+
+Plans Library::products(const ConvolutionProblem& problem) const {
+  Plans plans;
+  for (const int form : product_forms(device_, problem)) {
+    auto plan = std::make_shared<ProductPlan>(device_, problem, form);
+    if (plan->workspace_bytes() <= problem.most_workspace) plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 Plans Library::candidates(const Form& form) {
@@ -326,8 +383,8 @@ std::shared_ptr<Plan> Library::make_plan(const Form& form, Configuration configu
   if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) return nullptr;
   const auto workspace = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1).at(0);
   if (workspace < 0) return nullptr;
-  auto made =
-      std::make_shared<Plan>(*this, form, std::move(configuration), std::move(plan), static_cast<size_t>(workspace));
+  auto made = std::make_shared<EnginePlan>(*this, form, std::move(configuration), std::move(plan),
+                                           static_cast<size_t>(workspace));
   return made->workspace_bytes() <= form.problem.most_workspace ? made : nullptr;
 }
 
@@ -364,7 +421,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
     best_time = *time;
   }
   check(cudnnSetStream(handle_, device_.stream()), "choosing a stream");
-  if (!best) return {nullptr, join("none of cuDNN's ", plans.size(), " engines gives the results wanted")};
+  if (!best) return {nullptr, join("none of ", plans.size(), " engines gives the results wanted")};
   return {best, "", best_time};
 }
 
@@ -374,7 +431,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
 bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
                        const ConvolutionArrays& arrays, void* scratch) const {
   try {
-    if (plan.execute(handle_, stream, arrays, scratch) != CUDNN_STATUS_SUCCESS) return false;
+    if (!plan.execute(handle_, stream, arrays, scratch)) return false;
   } catch (const Error&) {
     return false;
   }
