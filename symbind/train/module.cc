@@ -317,7 +317,7 @@ void Module::set_compute_dtype(DType dtype) {
   scaled_loss_ = std::make_unique<ScaledLoss>();
 }
 
-double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale() : 1; }
+double Module::loss_scale() const { return scaled_loss_ ? scaled_loss_->scale().value() : 1; }
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 

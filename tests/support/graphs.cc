@@ -103,6 +103,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_cast_like",
                                               "_scale_gradient",
                                               "_convert_arrays",
+                                              "_adapt_loss_scale",
                                               "_sum_to_like",
                                               "_spread_like",
                                               "_Convolution_Fused",
