@@ -6,4 +6,5 @@
 #include "symbind/ops/conv_statistics.h"
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/pointwise.h"
+#include "symbind/ops/pool_indices.h"
 #include "symbind/ops/system.h"
