@@ -26,6 +26,8 @@ void fuse_norm_relu(Graph& graph);
 // A convolution also computes the sums from which the BatchNorms after it, of any form, derive their statistics, if
 // that is faster on the device than a separate pass.
 void fuse_statistics(Graph& graph);
+// Max pooling also returns the indices of its maxima, for its gradient.
+void fuse_pool_indices(Graph& graph);
 // Products of independent steps with a shared weight become one product.
 void merge_products(Graph& graph);
 // Transposes a weight that many products read, once for all of them.
@@ -116,10 +118,12 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
 // The same for a node whose tensors are not all in the graph.
 bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
                       std::span<const Tensor> outputs);
-// fuse_statistics() with another check of the device, for tests.
 using KernelCheck = std::function<bool(const Graph& graph, Context context, const Node& node,
                                        std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
+KernelCheck fused_kernel_check();  // the function above
+// Rules with another check of the device, for tests.
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
+void fuse_pool_indices(Graph& graph, const KernelCheck& has_kernel);
 
 // Does the device's first implementation of a program, an operator whose parameters are instructions, accept this one?
 bool accepts_program(const Graph& graph, const OpDef& op, const void* params, const Node& named, Context context,

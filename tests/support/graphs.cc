@@ -112,6 +112,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_BatchNorm_Given_Sums",
                                               "_Convolution_Statistics",
                                               "_BatchNorm_recompute",
+                                              "_Pooling_Indices",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",
                                               "_pointwise",
