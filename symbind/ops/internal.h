@@ -7,4 +7,5 @@
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/pointwise.h"
 #include "symbind/ops/pool_indices.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/ops/system.h"
