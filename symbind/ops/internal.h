@@ -8,4 +8,5 @@
 #include "symbind/ops/loss_scale.h"
 #include "symbind/ops/pointwise.h"
 #include "symbind/ops/pool_indices.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/ops/system.h"

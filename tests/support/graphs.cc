@@ -113,6 +113,8 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_Convolution_Statistics",
                                               "_BatchNorm_recompute",
                                               "_Pooling_Indices",
+                                              "_Relu_Signs",
+                                              "_BatchNorm_Signs",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",
                                               "_pointwise",
