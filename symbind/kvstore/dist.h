@@ -56,6 +56,7 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   struct Push {
     DistEntry* entry;
     std::vector<NDArray> arrays;
+    bool is_result = false;  // the sum over workers may replace the array
   };
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this store", "a distributed store serves one thread at a time");
