@@ -142,6 +142,11 @@ void add_rnn_cases(std::vector<OpCase>& cases) {
   clipped.lstm_state_clip_min = -0.25;
   clipped.lstm_state_clip_max = 0.375;
   cases.push_back(case_of("clipped", clipped, {4, 2, 3}));
+  clipped.num_layers = 2;
+  clipped.bidirectional = true;
+  clipped.projection_size = 2;
+  clipped.use_sequence_length = true;
+  cases.push_back(case_of("clipped_of_lengths", clipped, {4, 3, 2}));
 }
 
 }  // namespace symbind::testing

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <memory>
 
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/rnn_cells.h"
+#include "symbind/backend/rnn_step.h"
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/ops/rnn.h"
@@ -32,13 +32,6 @@ class Blocks {
  private:
   int64_t total_ = 0;
 };
-
-template <class T>
-CellLimits<T> limits_of(const RNN& p) {
-  constexpr T all = std::numeric_limits<T>::infinity();
-  return {static_cast<T>(p.lstm_state_clip_min.value_or(-all)), static_cast<T>(p.lstm_state_clip_max.value_or(all)),
-          p.lstm_state_clip_min.has_value(), p.lstm_state_clip_nan};
-}
 
 // Sequences [first, last) of a batch in one direction.
 struct SomeSequences {
@@ -79,16 +72,9 @@ class Lengths {
   const int64_t* numbers_ = nullptr;
 };
 
-// The steps in the order of a direction, and the slots of states around one.
-struct StepOrder {
-  int64_t steps;
-  bool backwards;
-  int64_t step(int64_t number) const { return backwards ? steps - 1 - number : number; }
-  int64_t before(int64_t step) const { return backwards ? step + 1 : step; }
-  int64_t after(int64_t step) const { return backwards ? step : step + 1; }
-  int64_t first_slot() const { return backwards ? steps : 0; }
-  int64_t last_slot() const { return backwards ? 0 : steps; }
-};
+using rnn_step::CellLimits;
+using rnn_step::limits_of;
+using rnn_step::StepOrder;
 
 // Kernels of float or double arrays.
 std::unique_ptr<Kernel> build_rnn_grad(const NodeView& node);

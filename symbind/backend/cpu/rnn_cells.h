@@ -5,9 +5,8 @@
 // backward: from the gradient of the state, that of the gates before activation.
 #pragma once
 
-#include <optional>
-
 #include "symbind/backend/cpu/loops.h"
+#include "symbind/backend/rnn_step.h"
 #include "symbind/backend/vector_math.h"
 
 namespace symbind::cpu_backend {
@@ -51,22 +50,9 @@ template <class T>
   for (int64_t j = 0; j < count; ++j) gates[j] = vector_math::sigmoid(gates[j] + bias[j]);
 }
 
-// The limits of the cells; infinite if there are none.
-template <class T>
-struct CellLimits {
-  T low, high;
-  bool given, replaces_nan;
-
-  [[gnu::always_inline]] T clip(T cell) const {
-    const T above = replaces_nan ? (cell > low ? cell : low) : (cell < low ? low : cell);
-    return above > high ? high : above;
-  }
-  [[gnu::always_inline]] bool inside(T cell) const { return cell > low && cell < high; }
-};
-
 template <class T>
 struct LstmCell {
-  CellLimits<T> limits;
+  rnn_step::CellLimits<T> limits;
 
   void forward(int64_t hidden, T* gates, const T* bias, const T* cell_before, T* cell, T* state) const {
     for_range(0, hidden, [=, limit = limits](int64_t, int64_t count) {
@@ -77,11 +63,11 @@ struct LstmCell {
       for (int64_t j = 0; j < count; ++j) change[j] = vector_math::tanh(change[j] + bias[2 * count + j]);
       add_and_bend(out, bias + 3 * count, count);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < count; ++j) cell[j] = forget[j] * cell_before[j] + in[j] * change[j];
+      for (int64_t j = 0; j < count; ++j) cell[j] = rnn_step::next_cell(in[j], forget[j], change[j], cell_before[j]);
       if (limit.given)
         for (int64_t j = 0; j < count; ++j) cell[j] = limit.clip(cell[j]);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < count; ++j) state[j] = out[j] * vector_math::tanh(cell[j]);
+      for (int64_t j = 0; j < count; ++j) state[j] = rnn_step::next_state(out[j], cell[j]);
     });
   }
   // `cell_grad`: of the cell after the step; becomes that of the cell before it.
@@ -96,19 +82,19 @@ struct LstmCell {
       for (int64_t j = 0; j < count; ++j) d_out[j] = vector_math::tanh(cell[j]);
 #pragma GCC ivdep
       for (int64_t j = 0; j < count; ++j) {
-        const T bent = d_out[j], through = state_grad[j] * out[j];
-        cell_grad[j] += through * (T(1) - bent * bent);
-        d_out[j] = through * bent * (T(1) - out[j]);
+        const auto grads = rnn_step::grads_of_state(state_grad[j], out[j], d_out[j]);
+        cell_grad[j] += grads.cell;
+        d_out[j] = grads.out;
       }
       if (limit.given)
         for (int64_t j = 0; j < count; ++j) cell_grad[j] = limit.inside(cell[j]) ? cell_grad[j] : T(0);
 #pragma GCC ivdep
       for (int64_t j = 0; j < count; ++j) {
-        const T dc = cell_grad[j];
-        d_in[j] = dc * change[j] * in[j] * (T(1) - in[j]);
-        d_forget[j] = dc * cell_before[j] * forget[j] * (T(1) - forget[j]);
-        d_change[j] = dc * in[j] * (T(1) - change[j] * change[j]);
-        cell_grad[j] = dc * forget[j];
+        const auto grads = rnn_step::grads_of_cell(cell_grad[j], in[j], forget[j], change[j], cell_before[j]);
+        d_in[j] = grads.in;
+        d_forget[j] = grads.forget;
+        d_change[j] = grads.change;
+        cell_grad[j] = grads.cell_before;
       }
     });
   }

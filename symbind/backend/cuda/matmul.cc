@@ -191,7 +191,10 @@ std::unique_ptr<Matmul::Plan> Matmul::plan_for(size_t alignment, bool with_epilo
 void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* bias, void* out, void* scratch) {
   const int64_t results = problem_.batch * problem_.rows * problem_.columns;
   if (results == 0) return;
-  if (problem_.inner == 0) return queue_fill(stream, out, problem_.dtype, results, 0);  // empty sums
+  if (problem_.inner == 0) {  // empty sums
+    if (!problem_.accumulate) queue_fill(stream, out, problem_.dtype, results, 0);
+    return;
+  }
 
   const bool with_bias = adds_bias_;
   uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | reinterpret_cast<uintptr_t>(out);
@@ -210,13 +213,13 @@ void Matmul::run(cudaStream_t stream, const void* a, const void* b, const void* 
   void* const workspace = plan->workspace > 0
                               ? reinterpret_cast<void*>(scratch_begin / workspace_alignment * workspace_alignment)
                               : nullptr;
-  const double scale_double = problem_.scale, zero_double = 0;
-  const float scale_float = static_cast<float>(problem_.scale), zero_float = 0;
+  const double scale_double = problem_.scale, of_old_double = problem_.accumulate ? 1 : 0;
+  const float scale_float = static_cast<float>(problem_.scale), of_old_float = problem_.accumulate ? 1 : 0;
   const bool is_double = problem_.dtype == DType::float64;
   const void* const scale = is_double ? static_cast<const void*>(&scale_double) : &scale_float;
-  const void* const zero = is_double ? static_cast<const void*>(&zero_double) : &zero_float;
+  const void* const of_old = is_double ? static_cast<const void*>(&of_old_double) : &of_old_float;
   check_blas(cublasLtMatmul(device_.blas(), plan->operation.get(), scale, b, plan->first.get(), a, plan->second.get(),
-                            zero, out, plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace,
+                            of_old, out, plan->result.get(), out, plan->result.get(), &plan->algorithm, workspace,
                             plan->workspace, stream),
              where_, "multiplying matrices");
 }

@@ -1,5 +1,5 @@
 // Products of row-major matrices through cuBLASLt: out = scale·a·b, optionally with a bias along the columns and a
-// ReLU. The algorithm is chosen at construction.
+// ReLU, or out += scale·a·b. The algorithm is chosen at construction.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ struct MatmulProblem {
   bool bias = false;
   bool relu = false;
   int64_t batch = 1;
-  double scale = 1;  // of the product
+  double scale = 1;         // of the product
+  bool accumulate = false;  // the product is added to out
   MatrixSteps a_steps = {}, b_steps = {}, out_steps = {};
   size_t alignment = 64;  // in bytes, that the addresses usually have: device memory and every offset in an arena do
 };
@@ -47,7 +48,7 @@ class Matmul {
   bool adds_bias() const { return adds_bias_; }
   bool applies_relu() const { return applies_relu_; }
 
-  // Assigns out; bias is read if adds_bias().
+  // Assigns out, or adds to it; bias is read if adds_bias().
   void run(cudaStream_t stream, const void* a, const void* b, const void* bias, void* out, void* scratch);
 
  private:

@@ -2,7 +2,7 @@
 // the same results on every device. Backward needs the data that cuDNN stores in training (its "reserve"). If that fits
 // into the operator's hidden output it is stored there; otherwise, and with dropout, backward recomputes the layers.
 // cuDNN takes the lengths of sequences on the host: a step that has them fetches them in every run, and is not
-// captured.
+// captured. LSTMs that cuDNN does not compute as the CPU does are in lstm.cu.
 #include "symbind/ops/rnn.h"
 
 #include <cstddef>
@@ -14,35 +14,15 @@
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cuda/capture.h"
-#include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/lstm.h"
+#include "symbind/backend/cuda/rnn_masks.cuh"
 #include "symbind/backend/cuda/rnn_plan.h"
 #include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/core/random.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
 namespace {
-
-// ---- Masks ----------------------------------------------------------------------------------------------------------
-
-// Each thread draws a block of four numbers, those of backend/cpu/dropout.h.
-template <class T>
-__global__ void draw_mask(T* mask, int64_t count, const RandomCursor* cursor, uint64_t slot, int64_t first_block,
-                          float keep, compute_type<T> scale) {
-  const uint64_t key = cursor->key, draw = cursor->draw + slot;
-  const T kept = store<T>(scale), dropped = store<T>(compute_type<T>(0));
-  for (int64_t block = first_element(); block * 4 < count; block += element_step()) {
-    const PhiloxBlock random = philox(key, draw, static_cast<uint64_t>(first_block + block));
-    for (int word = 0; word < 4 && block * 4 + word < count; ++word)
-      mask[block * 4 + word] = unit_float(random.words[word]) < keep ? kept : dropped;
-  }
-}
-
-template <class T>
-__global__ void apply_mask(const T* x, const T* mask, T* y, int64_t count) {
-  for (int64_t i = first_element(); i < count; i += element_step()) y[i] = store<T>(load(x[i]) * load(mask[i]));
-}
 
 // ---- Lengths --------------------------------------------------------------------------------------------------------
 
@@ -273,11 +253,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       if (!is_last) {  // in place: cuDNN no longer needs it
         const int64_t layer = segment.first + 1, count = size.rows() * size.output_width();
         T* const mask = reinterpret_cast<T*>(at(args.outputs[args_at.reserve], layers.mask_at(layer, reserve)));
-        draw_mask<<<blocks_for((count + 3) / 4), block_size, 0, stream>>>(
-            mask, count, args.random, slot, (layer - 1) * ((count + 3) / 4), static_cast<float>(1 - params.p),
-            static_cast<compute_type<T>>(1 / (1 - params.p)));
-        apply_mask<<<blocks_for(count), block_size, 0, stream>>>(static_cast<const T*>(output), mask,
-                                                                 static_cast<T*>(output), count);
+        queue_draw_mask(stream, args.random, slot, params.p, layer, mask, count);
+        queue_apply_mask<T>(stream, static_cast<const T*>(output), mask, static_cast<T*>(output), count);
       }
       data = output;
     }
@@ -374,9 +351,8 @@ class RnnBackward {
       arrays.reserve = at(scratch(args), memory_[i].reserve);
       segment.plan->forward(stream, arrays);
       if (i + 1 < layers_.segments.size())
-        apply_mask<<<blocks_for(count()), block_size, 0, stream>>>(
-            static_cast<const T*>(arrays.output), mask(args, layers_.segments[i + 1]),
-            reinterpret_cast<T*>(at(scratch(args), memory_[i].dropped)), count());
+        queue_apply_mask<T>(stream, static_cast<const T*>(arrays.output), mask(args, layers_.segments[i + 1]),
+                            reinterpret_cast<T*>(at(scratch(args), memory_[i].dropped)), count());
     }
   }
 
@@ -421,8 +397,8 @@ class RnnBackward {
     if (arrays.parameters_grad && !layers_.is_whole())
       layers_.scatter(segment, arrays.parameters_grad, args.outputs[1], stream);
     if (i > 0)
-      apply_mask<<<blocks_for(count()), block_size, 0, stream>>>(
-          static_cast<const T*>(arrays.data_grad), mask(args, segment), static_cast<T*>(arrays.data_grad), count());
+      queue_apply_mask<T>(stream, static_cast<const T*>(arrays.data_grad), mask(args, segment),
+                          static_cast<T*>(arrays.data_grad), count());
     return arrays.data_grad;
   }
 
@@ -509,6 +485,7 @@ void add_rnn(ImplementationTable& table) {
   table.add<RNNGrad>({"no steps", refuse_steps<RNNGrad>, build_grad_of_no_steps});
   table.add<RNN>({"cudnn", refuse<RNN>, build<RNN>, {}, true, Tier::library});
   table.add<RNNGrad>({"cudnn", refuse<RNNGrad>, build<RNNGrad>, {}, true, Tier::library});
+  add_lstm(table);
 }
 
 }  // namespace symbind::cuda_backend

@@ -4,11 +4,10 @@
 
 #include <limits>
 
-#include "symbind/backend/cuda/any_array.cuh"
 #include "symbind/backend/cuda/copy.h"
-#include "symbind/backend/cuda/faults.cuh"
 #include "symbind/backend/cuda/generate.cuh"
 #include "symbind/backend/cuda/refuse.h"
+#include "symbind/backend/cuda/sequence_length.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/cuda/units.cuh"
 #include "symbind/core/error.h"
@@ -22,7 +21,7 @@ struct Sequences {
   int64_t steps, batch, row;
   bool time_first;
   AnyArray lengths;  // no data: all steps are valid
-  int64_t least, most;
+  LengthRange range;
   FaultNotes faults;
 
   struct At {
@@ -37,10 +36,7 @@ struct Sequences {
   }
   __device__ int64_t length(int64_t sequence) const {
     if (!lengths.data) return steps;
-    const int64_t given = lengths.whole(sequence);
-    if (given >= least && given <= most) return given;
-    note_fault(faults, FaultKind::sequence_length, static_cast<int>(sequence), given, least, most);
-    return given < least ? least : most;
+    return length_of_sequence(lengths, sequence, range, faults);
   }
 };
 
@@ -54,8 +50,7 @@ class SequencesInput {
     sequences_.batch = shape[axis == 0 ? 1 : 0];
     sequences_.row = shape.size(2, shape.rank());
     sequences_.time_first = axis == 0;
-    sequences_.least = least;
-    sequences_.most = most < 0 ? sequences_.steps : most;
+    sequences_.range = {least, most < 0 ? sequences_.steps : most};
     if (input_ >= 0) {
       sequences_.lengths.dtype = node.inputs[static_cast<size_t>(input_)].dtype;
       sequences_.faults = fault_notes(node);
@@ -65,7 +60,7 @@ class SequencesInput {
   int64_t elements() const { return sequences_.steps * sequences_.batch * sequences_.row; }
 
   Sequences of(const Args& args, int64_t units_in_row) const {
-    require(sequences_.steps >= sequences_.least || sequences_.batch == 0, where_,
+    require(sequences_.steps >= sequences_.range.least || sequences_.batch == 0, where_,
             " sequences without steps have no last one");
     Sequences sequences = sequences_;
     if (input_ >= 0) sequences.lengths.data = args.inputs[input_];
