@@ -125,6 +125,8 @@ void add_composed(ImplementationTable& table) {
   add<BatchNormAddReluGrad>(table);
   add<BatchNormGivenSums>(table);
   add<ConvolutionStatistics>(table);
+  add<ConvolutionGradAddRelu>(table);
+  add<BatchNormGradFromSums>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);
   add<ImageCrop>(table);

@@ -105,6 +105,11 @@ bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std
              .tier < Tier::plain;
 }
 
+KernelCheck device_check() {
+  return [](const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
+            std::span<const Tensor> outputs) { return has_fused_kernel(graph, context, node, inputs, outputs); };
+}
+
 bool converts_arrays(Context context) {
   return Target::get(context).implementations(op_of<ConvertArrays>()).front().tier < Tier::plain;
 }
@@ -180,6 +185,7 @@ void fuse(Graph& graph, Frugality frugality) {
   fuse_activation(graph);
   fuse_norm_relu(graph);
   fuse_statistics(graph);
+  fuse_gradient_sums(graph);
   if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
   if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated

@@ -129,10 +129,6 @@ class StatisticsFusion {
 
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel) { StatisticsFusion(graph, has_kernel).run(); }
 
-void fuse_statistics(Graph& graph) {
-  fuse_statistics(graph,
-                  [](const Graph& in, Context context, const Node& node, std::span<const Tensor> inputs,
-                     std::span<const Tensor> outputs) { return has_fused_kernel(in, context, node, inputs, outputs); });
-}
+void fuse_statistics(Graph& graph) { fuse_statistics(graph, device_check()); }
 
 }  // namespace symbind

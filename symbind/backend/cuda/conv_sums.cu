@@ -1,6 +1,7 @@
 #include "symbind/backend/cuda/conv_sums.h"
 
 #include "symbind/backend/cuda/channels.cuh"
+#include "symbind/backend/cuda/relu_gradient_sums.cuh"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -30,6 +31,12 @@ ChannelShape output_shape(const ConvolutionProblem& problem) {
                                : ChannelShape{size.batch, size.filters, size.out_size()};
 }
 
+ChannelShape data_shape(const ConvolutionProblem& problem) {
+  const ConvolutionSize& size = problem.size;
+  return problem.channels_last ? ChannelShape{size.batch * size.in_size(), size.channels, 1}
+                               : ChannelShape{size.batch, size.channels, size.in_size()};
+}
+
 }  // namespace
 
 size_t output_sums_bytes(const ConvolutionProblem& problem) {
@@ -44,6 +51,33 @@ void queue_output_sums(cudaStream_t stream, const ConvolutionProblem& problem, c
                           SumsOfSquares<T>{{static_cast<const T*>(output)}}, scratch,
                           StoreSums<C>{static_cast<C*>(sum), static_cast<C*>(square_sum)});
   });
+}
+
+size_t relu_gradient_bytes(const ConvolutionProblem& problem) {
+  return piece_bytes(data_shape(problem), sizeof(float));
+}
+
+void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem, const ConvolutionArrays& arrays,
+                         void* scratch) {
+  const auto queue = [&]<class T>(std::type_identity<T>) {
+    T* const gradient = static_cast<T*>(arrays.data);
+    bool wide = true;
+    for (const void* array :
+         {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data})
+      wide &= aligned_for_packs(array);
+    queue_channel_sums<T>(
+        stream, data_shape(problem), wide,
+        ReluGradientSums<T>{gradient, static_cast<const T*>(arrays.more_grad), static_cast<const T*>(arrays.activation),
+                            static_cast<const T*>(arrays.norm_data), gradient, static_cast<const float*>(arrays.mean)},
+        scratch,
+        StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
+  };
+  if (problem.dtype == DType::float16)
+    queue(std::type_identity<float16>{});
+  else if (problem.dtype == DType::bfloat16)
+    queue(std::type_identity<bfloat16>{});
+  else
+    queue(std::type_identity<float>{});
 }
 
 }  // namespace symbind::cuda_backend

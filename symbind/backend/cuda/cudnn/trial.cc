@@ -39,6 +39,10 @@ Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t works
   if (problem.epilogue.residual) bytes_[residual] = bytes_[output];
   if (problem.epilogue.bias) bytes_[bias] = static_cast<size_t>(size.filters) * element;
   if (problem.epilogue.statistics) bytes_[sum] = bytes_[square_sum] = static_cast<size_t>(size.filters) * sizeof(float);
+  if (problem.epilogue.relu_gradient) {
+    bytes_[more_grad] = bytes_[activation] = bytes_[norm_data] = bytes_[data];
+    bytes_[sum] = bytes_[square_sum] = bytes_[mean] = static_cast<size_t>(size.channels) * sizeof(float);
+  }
   bytes_[workspace] = workspace_bytes;
   if (requires_exact_results(problem)) bytes_[expected] = bytes_[result()];
   bytes_[difference] = sizeof(CheckedDifference);
@@ -82,9 +86,11 @@ Trial::Block Trial::result() const {
 // No engine writes to the arrays it reads: they are filled once.
 void Trial::fill() {
   uint32_t seed = 1;
-  for (const Block block : {data, weight, output, residual, bias})
+  for (const Block block : {data, weight, output, residual, bias, more_grad, activation, norm_data})
     if (block != result() && bytes_[block] > 0)
       queue_trial_values(stream_, problem_.dtype, at(block), count(block), seed++);
+  if (bytes_[mean] > 0)
+    queue_trial_values(stream_, DType::float32, at(mean), static_cast<int64_t>(bytes_[mean] / sizeof(float)), seed);
 }
 
 // ---- Time -----------------------------------------------------------------------------------------------------------
