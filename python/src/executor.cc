@@ -8,7 +8,7 @@
 namespace symbind::python {
 namespace {
 
-nb::list forward(nb::pointer_and_handle<Executor> executor, Truth is_train, nb::kwargs inputs) {
+nb::list forward(nb::pointer_and_handle<Executor> executor, Truth is_train, const nb::dict& inputs) {
   Executor& self = *executor.p;
   const KeeperScope making(keeper_of(executor.h));
   NamedArrays arrays;
@@ -43,7 +43,8 @@ void set_monitor(nb::pointer_and_handle<Executor> self, nb::object callback, Tru
       monitor_all);
 }
 
-ExecutorPtr reshape(Executor& self, Truth partial_shaping, Truth allow_up_sizing, bool own_memory, nb::kwargs shapes) {
+ExecutorPtr reshape(Executor& self, Truth partial_shaping, Truth allow_up_sizing, bool own_memory,
+                    const nb::dict& shapes) {
   NamedShapes named;
   for (auto [name, shape] : shapes) named[nb::cast<std::string>(name)] = Shape(dims_from(shape));
   return self.reshape(
@@ -55,9 +56,8 @@ ExecutorPtr reshape(Executor& self, Truth partial_shaping, Truth allow_up_sizing
 void bind_executor(nb::module_& m) {
   nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
                        "A network bound to arrays on a device.")
-      .def("forward", &forward, nb::arg("is_train") = false, nb::arg("kwargs"),
-           "Runs the network and returns its outputs. Arrays given by the name of an argument are copied into it "
-           "first; is_train selects training mode.")
+      // The functions that take any number of keywords are in executor.py.
+      .def("_forward", &forward, nb::arg("is_train"), nb::arg("inputs"))
       .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true,
            "Computes the gradients of the last forward, from out_grads (an array, a list in the order of the outputs, "
            "or a dict).")
@@ -102,8 +102,8 @@ void bind_executor(nb::module_& m) {
           nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(), nb::arg("allow_extra_params") = false,
           "Copies arrays into the arguments and auxiliary states of the same names; an unknown name fails unless "
           "allow_extra_params is set.")
-      .def("reshape", &reshape, nb::arg("partial_shaping") = false, nb::arg("allow_up_sizing") = false,
-           nb::arg("own_memory") = false, nb::arg("kwargs"))
+      .def("_reshape", &reshape, nb::arg("partial_shaping"), nb::arg("allow_up_sizing"), nb::arg("own_memory"),
+           nb::arg("shapes"))
       .def("set_monitor_callback", &set_monitor, nb::arg("callback").none(), nb::arg("monitor_all") = false,
            "Calls callback(name, array) after each node with its outputs (monitor_all: and inputs); None removes the "
            "callback.")

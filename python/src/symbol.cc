@@ -99,10 +99,10 @@ nb::object shape_lists(const InferredShapes& inferred) {
 void warn_undecided(const char* what, const std::vector<std::string>& undecided) {
   const std::string text = join("the ", what, " of these arguments cannot be decided: ", comma_separated(undecided),
                                 "; more of the inputs must be given");
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw nb::python_error();
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 2) != 0) throw nb::python_error();
 }
 
-nb::object shapes_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+nb::object shapes_or_none(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
   const InferredShapes inferred = infer_shape_partial(symbol, known_shapes(symbol, in_order, by_name));
   if (inferred.complete) return shape_lists(inferred);
   const std::vector<std::string> arguments = symbol.list_arguments();
@@ -114,7 +114,7 @@ nb::object shapes_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by
   return nb::make_tuple(nb::none(), nb::none(), nb::none());
 }
 
-InferredTypes inferred_types(const Symbol& symbol, const nb::args& in_order, const nb::kwargs& by_name) {
+InferredTypes inferred_types(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
   NamedTypes known;
   const std::vector<std::string> arguments = symbol.list_arguments();
   for (size_t i = 0; i < in_order.size() && i < arguments.size(); ++i)
@@ -133,7 +133,7 @@ nb::object type_lists(const InferredTypes& inferred) {
   return nb::make_tuple(types(inferred.args), types(inferred.outputs), types(inferred.aux));
 }
 
-nb::object types_or_none(const Symbol& symbol, nb::args in_order, nb::kwargs by_name) {
+nb::object types_or_none(const Symbol& symbol, const nb::tuple& in_order, const nb::dict& by_name) {
   const InferredTypes inferred = inferred_types(symbol, in_order, by_name);
   const std::vector<std::string> arguments = symbol.list_arguments();
   std::vector<std::string> undecided;
@@ -172,7 +172,7 @@ ExecutorPtr bind_arrays(const Symbol& symbol, Context ctx, nb::handle args, nb::
 
 ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, nb::handle type_dict, nb::handle,
                         nb::handle group2ctx, nb::handle shared_arg_names, ExecutorPtr shared_exec,
-                        nb::handle shared_buffer, size_t memory_budget, nb::kwargs shapes) {
+                        nb::handle shared_buffer, size_t memory_budget, const nb::dict& shapes) {
   NamedTypes types;
   for (auto [name, dtype] : dict_from(type_dict, "type_dict")) types[nb::cast<std::string>(name)] = dtype_from(dtype);
   NamedArrays buffer = named_arrays_from(shared_buffer);
@@ -200,7 +200,7 @@ ExecutorPtr bind_shapes(const Symbol& symbol, Context ctx, nb::handle grad_req, 
 }
 
 // net(data=other), net(a, b): a copy with variables replaced.
-Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
+Symbol compose(const Symbol& self, const nb::tuple& in_order, const nb::dict& by_name) {
   std::string name;
   std::map<std::string, Symbol> named;
   for (auto [key, value] : by_name) {
@@ -220,36 +220,25 @@ Symbol compose(const Symbol& self, nb::args in_order, nb::kwargs by_name) {
   return self(symbols, name);
 }
 
+// Keywords that are names of a network come as a dict: nanobind takes at most 1,024 keywords, and the function that
+// users call, in Python, takes any number (symbol/_methods.py).
 void bind_executing(nb::class_<Symbol>& type) {
-  type.def("infer_shape", &shapes_or_none,
-           "Shapes of arguments, outputs and auxiliary states from those known; three None, and a warning, where some "
-           "stay unknown.")
-      .def(
-          "infer_shape_partial",
-          [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
-            return shape_lists(infer_shape_partial(self, known_shapes(self, args, kwargs)));
-          },
-          "The same, with 0 for a dimension that stays unknown and () for a shape; -1 for a dimension with np_shape.")
-      .def("infer_type", &types_or_none,
-           "Types of arguments, outputs and auxiliary states from those known; three None, and a warning, where some "
-           "stay unknown.")
-      .def(
-          "infer_type_partial",
-          [](const Symbol& self, nb::args args, nb::kwargs kwargs) {
-            return type_lists(inferred_types(self, args, kwargs));
-          },
-          "The same, with None for a type that stays unknown.")
+  type.def("_infer_shape", &shapes_or_none)
+      .def("_infer_shape_partial",
+           [](const Symbol& self, const nb::tuple& in_order, const nb::dict& by_name) {
+             return shape_lists(infer_shape_partial(self, known_shapes(self, in_order, by_name)));
+           })
+      .def("_infer_type", &types_or_none)
+      .def("_infer_type_partial",
+           [](const Symbol& self, const nb::tuple& in_order, const nb::dict& by_name) {
+             return type_lists(inferred_types(self, in_order, by_name));
+           })
       .def("_bind", &bind_arrays, nb::arg("ctx"), nb::arg("args").none(), nb::arg("args_grad").none() = nb::none(),
            nb::arg("grad_req") = "write", nb::arg("aux_states").none() = nb::none(),
            nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_exec").none() = nb::none())
-      .def("simple_bind", &bind_shapes, nb::arg("ctx"), nb::arg("grad_req") = "write",
-           nb::arg("type_dict").none() = nb::none(), nb::arg("stype_dict").none() = nb::none(),
-           nb::arg("group2ctx").none() = nb::none(), nb::arg("shared_arg_names").none() = nb::none(),
-           nb::arg("shared_exec").none() = nb::none(), nb::arg("shared_buffer").none() = nb::none(),
-           nb::arg("memory_budget") = 0, nb::arg("kwargs"),
-           "Infers every shape and type, allocates every array filled with zeros, and binds to them.\n"
-           "memory_budget: bytes of working memory that training should need at most, by recomputing in backward what "
-           "forward computed; 0 for no limit.");
+      .def("_simple_bind", &bind_shapes, nb::arg("ctx"), nb::arg("grad_req"), nb::arg("type_dict").none(),
+           nb::arg("stype_dict").none(), nb::arg("group2ctx").none(), nb::arg("shared_arg_names").none(),
+           nb::arg("shared_exec").none(), nb::arg("shared_buffer").none(), nb::arg("memory_budget"), nb::arg("shapes"));
 }
 
 }  // namespace
@@ -262,7 +251,7 @@ void bind_symbol(nb::module_& m) {
           [](Symbol* self, const Symbol* handle) { new (self) Symbol(handle ? *handle : Symbol::variable("none")); },
           nb::arg("handle").none())
       .def("_become", [](Symbol& self, const Symbol& other) { self = other; });
-  type.def("__call__", &compose)
+  type.def("_composed", &compose)
       .def("__getitem__",
            [](const Symbol& self, int64_t index) {
              const auto size = static_cast<int64_t>(self.size());

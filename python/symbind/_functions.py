@@ -192,3 +192,10 @@ def install(module_globals, symbolic, prefixes=("",), private=False):
 
     module_globals["__getattr__"] = __getattr__
     module_globals["__dir__"] = __dir__
+
+
+def install_method(cls, name, function):
+    """Adds a method to a C++ class, under the name that errors about its arguments show."""
+    function.__name__ = name
+    function.__qualname__ = f"{cls.__name__}.{name}"
+    setattr(cls, name, function)

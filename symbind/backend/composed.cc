@@ -12,6 +12,7 @@
 #include "symbind/ops/conv_statistics.h"
 #include "symbind/ops/image.h"
 #include "symbind/ops/pool_v1.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/ops/storage.h"
 #include "symbind/ops/sync_batch_norm.h"
 
@@ -124,6 +125,8 @@ void add_composed(ImplementationTable& table) {
   add<BatchNormAddRelu>(table);
   add<BatchNormAddReluGrad>(table);
   add<BatchNormGivenSums>(table);
+  add<BatchNormSigns>(table);
+  add<BatchNormSignsGrad>(table);
   add<ConvolutionStatistics>(table);
   add<ConvolutionGradAddRelu>(table);
   add<BatchNormGradFromSums>(table);

@@ -1,5 +1,5 @@
 // Pad along one axis, on every device: which element of the data each element of the result is a copy of, and the
-// reverse. Both are computed, not stored in tables: a border may have any length.
+// reverse. Both are computed, not stored in tables: a border may have any length. A negative border cuts off elements.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,37 @@ struct PadAxis {
     return index < 0 ? -index : 2 * (extent - 1) - index;
   }
 
+  // The positions of the result that hold the data itself: [inside_begin(), inside_end()).
+  constexpr int64_t inside_begin() const { return within(before); }
+  constexpr int64_t inside_end() const { return within(before + extent); }
+
   // How many positions of the result hold this element of the data, and the n-th of them from the front.
   constexpr int64_t position_count(int64_t index) const {
-    if (mode == Mode::constant) return 1;
-    if (mode == Mode::edge) return 1 + (index == 0 ? before : 0) + (index == extent - 1 ? length - before - extent : 0);
-    return 1 + (is_mirrored_before(index) ? 1 : 0) + (is_mirrored_after(index) ? 1 : 0);
+    const int64_t own = is_inside(before + index) ? 1 : 0;
+    if (mode == Mode::constant) return own;
+    if (mode == Mode::edge)
+      return own + (index == 0 ? inside_begin() : 0) + (index == extent - 1 ? length - inside_end() : 0);
+    return own + (is_mirrored_before(index) ? 1 : 0) + (is_mirrored_after(index) ? 1 : 0);
   }
   constexpr int64_t position(int64_t index, int64_t n) const {
     const int64_t own = before + index;
     if (mode == Mode::constant) return own;
-    if (mode == Mode::edge) return (index == 0 ? 0 : own) + n;
+    if (mode == Mode::edge) return (index == 0 || own < 0 ? 0 : own) + n;
     if (is_mirrored_before(index)) {
       if (n == 0) return before - index;
       --n;
     }
-    return n == 0 ? own : own + 2 * (extent - 1 - index);
+    return n == 0 && is_inside(own) ? own : mirrored_after(index);
   }
 
  private:
-  constexpr bool is_mirrored_before(int64_t index) const { return index > 0 && index <= before; }
+  constexpr int64_t within(int64_t position) const { return position < 0 ? 0 : position < length ? position : length; }
+  constexpr bool is_inside(int64_t position) const { return position >= 0 && position < length; }
+  constexpr bool is_mirrored_before(int64_t index) const { return index > 0 && is_inside(before - index); }
   constexpr bool is_mirrored_after(int64_t index) const {
-    return index < extent - 1 && before + index + 2 * (extent - 1 - index) < length;
+    return index < extent - 1 && is_inside(mirrored_after(index));
   }
+  constexpr int64_t mirrored_after(int64_t index) const { return before + 2 * (extent - 1) - index; }
 };
 
 // One for each axis; `read` is the shape of the array that is read.

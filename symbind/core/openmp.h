@@ -14,6 +14,10 @@ void set_max_threads(int threads);
 // Is the calling thread inside an OpenMP loop?
 bool in_parallel();
 
+// Before loops of the calling thread that it does not start by run_ranges(): moves threads that share a core while
+// others are free. It takes some nanoseconds if there are none.
+void separate_threads();
+
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context);
 
 }  // namespace symbind::openmp

@@ -35,7 +35,7 @@ constexpr std::string_view type_text() {
     return "boolean or None";
   else if constexpr (std::is_same_v<T, std::optional<std::string>>)
     return "string or None";
-  else if constexpr (std::is_same_v<T, std::optional<Tuple>>)
+  else if constexpr (std::is_same_v<T, TupleOrNone>)
     return "tuple or None";
   else if constexpr (std::is_same_v<T, std::optional<DType>>)
     return "type or None";

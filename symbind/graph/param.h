@@ -28,6 +28,20 @@ class Tuple : public std::vector<int64_t> {
 };
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // "(None, 2)", for slices
 
+// A tuple, or None. Unlike an optional it also takes several numbers in braces: .axis = {0, 1}.
+class TupleOrNone : public std::optional<Tuple> {
+ public:
+  using std::optional<Tuple>::optional;
+  TupleOrNone() = default;
+  TupleOrNone(std::optional<Tuple> tuple) : std::optional<Tuple>(std::move(tuple)) {}
+  TupleOrNone(std::initializer_list<int64_t> numbers) : std::optional<Tuple>(Tuple(numbers)) {}
+  // A template, so that it does not compete with std's comparisons of an optional with a value.
+  template <std::same_as<TupleOrNone> T>
+  friend bool operator==(const T& a, const T& b) {
+    return static_cast<const std::optional<Tuple>&>(a) == static_cast<const std::optional<Tuple>&>(b);
+  }
+};
+
 // A field without a default, which the user must give. It reads as its value; whether it was given is stored
 // separately, so no value is reserved. For a number it is a wrapper that converts, for a class it is derived from it.
 template <class T>

@@ -89,11 +89,17 @@ void DistStore::take_gradient(Push& push, bool in_place, const DeviceEventPtr& c
   entry.by_gpu = gpu.has_value();
   entry.after_queue = !complete;
   if (gpu) {
-    if (!entry.device_sum || entry.device_sum.context() != *gpu || entry.device_sum.shape() != entry.stored.shape()) {
+    const bool is_there = in_place && push.arrays.size() == 1 && push.arrays[0].context() == *gpu;
+    if (is_there && push.is_result) {
+      entry.gradient = entry.device_sum = push.arrays[0];
+      entry.is_sum_shared = true;
+      return;
+    }
+    if (!entry.device_sum || entry.device_sum.context() != *gpu || entry.device_sum.shape() != entry.stored.shape() ||
+        std::exchange(entry.is_sum_shared, false)) {
       entry.device_sum = NDArray(entry.stored.shape(), *gpu, entry.stored.dtype());
       entry.after_queue = true;  // its memory may still be used by work that was queued before it was released
     }
-    const bool is_there = in_place && push.arrays.size() == 1 && push.arrays[0].context() == *gpu;
     if (!is_there) {
       sum_to(entry.device_sum, push.arrays, entry.copies);
       entry.after_queue = true;
@@ -157,12 +163,15 @@ bool DistStore::may_push_early() const {
   return kind_ != Kind::async && (unit == UpdateUnit::element || unit == UpdateUnit::parameter);
 }
 
+bool DistStore::returns_sums() const { return kind_ != Kind::async && !member_->update() && !member_->compression(); }
+
 void DistStore::push_early(const Keys& keys, const Values& values, int priority, const DeviceEventPtr& complete) {
   const InUse use = in_use("push_early");
   if (complete && member_->compression()) return;
   std::vector<Push> pushes = checked_pushes(keys, values);
   std::vector<DistEntry*> entries;
-  for (const Push& each : pushes) {
+  for (Push& each : pushes) {
+    each.is_result = kind_ == Kind::allreduce;
     require(!complete || each.arrays.size() == 1, "[kvstore] early push of key ", each.entry->key, ": ",
             each.arrays.size(), " arrays are waited for with one event");
     entries.push_back(each.entry);
@@ -199,8 +208,17 @@ void DistStore::pushpull(const Keys& keys, const Values& values, const Values& o
       }
     init(unknown, first);
   }
-  checked_pulls(keys, outs);  // before the push changes anything
+  const std::vector<DistEntry*> pulled = checked_pulls(keys, outs);  // before the push changes anything
   std::vector<Push> pushes = checked_pushes(keys, values);
+  if (kind_ == Kind::allreduce) {  // has no value but the sum
+    std::map<const DistEntry*, const void*> results;
+    for (size_t i = 0; i < outs.size(); ++i)
+      if (outs[i].size() == 1) results[pulled[i]] = outs[i][0].data();
+    for (Push& each : pushes) {
+      const auto result = results.find(each.entry);
+      each.is_result = each.arrays.size() == 1 && result != results.end() && result->second == each.arrays[0].data();
+    }
+  }
   std::erase_if(pushes, [](const Push& each) { return std::exchange(each.entry->early, false); });
   start(std::move(pushes), priority, true);
   pull(keys, outs, priority);

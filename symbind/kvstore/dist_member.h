@@ -38,6 +38,7 @@ struct DistEntry {
   std::shared_ptr<Download> download;  // of a gradient that is on its way to the host
   // Buffers that the first push allocates and later ones reuse.
   NDArray local_sum, device_sum, residual, total, pulled;
+  bool is_sum_shared = false;  // device_sum is an array of the store's caller
   std::vector<NDArray> copies;
   std::vector<NDArray> received;  // by worker: its part of the own share, or the words
 

@@ -51,7 +51,7 @@ void copy_out(std::span<const NDArray> stored, const KVStore::Values& outs) {
   std::set<const Storage*> written;
   for (size_t device = 0; device < devices; ++device)
     for (size_t i = 0; i < outs.size(); ++i) {
-      if (device >= outs[i].size()) continue;
+      if (device >= outs[i].size() || outs[i][device].data() == stored[i].data()) continue;  // there already
       copies.emplace_back(stored[i], outs[i][device]);
       bytes += outs[i][device].bytes();
       concurrent = concurrent && !copies.back().first.context().is_gpu() && !copies.back().second.context().is_gpu() &&

@@ -136,8 +136,11 @@ OpDef define(Op<AdadeltaUpdate> op) {
 template <class P>
 Op<P>& add_phase1(Op<P>& op) {
   add_epsilon(add_betas(op))
-      .param(&P::t, "t", "number of this update, counted from 1; the bias corrections depend on it", at_least(1))
-      .param(&P::bias_correction, "bias_correction", "divide the running means by 1 - beta^t, since they start at 0");
+      .param(&P::t, "t", "number of this update, counted from 1; only the bias corrections depend on it")
+      .param(&P::bias_correction, "bias_correction", "divide the running means by 1 - beta^t, since they start at 0")
+      .check([](P& p) {
+        require(p.t >= 1 || !p.bias_correction, "t must be at least 1 (or bias_correction=False): ", p.t.get());
+      });
   return add_decay_and_scaling(op);
 }
 

@@ -12,11 +12,10 @@ bool is_cast(DType type) { return is_floating(type) && type != DType::float64; }
 OpDef define(Op<AmpCast> op) {
   return op
       .doc(
-          "An array of float32 or of a type of 16 bits in another of these; any other array passes through. Networks "
-          "that were converted to mixed precision have it before the operators that compute in another type.")
+          "An array of float32 or of a floating type of 16 bits in another type; any other array passes through. "
+          "Networks that were converted to mixed precision have it before the operators that compute in another type.")
       .memory_bound()
-      .param(&AmpCast::dtype, "dtype", "the new type, a floating one")
-      .check([](AmpCast& p) { require(is_floating(p.dtype), "dtype must be a floating type: dtype ", DType(p.dtype)); })
+      .param(&AmpCast::dtype, "dtype", "the new type")
       .infer_type([](const AmpCast& p, Types& t) {
         const DType given = t["data"];
         t.output().meet(given == DType::none || is_cast(given) ? DType(p.dtype) : given);

@@ -8,7 +8,7 @@ namespace symbind {
 
 template <class P>
 Op<P>& with_batch_norm_fields(Op<P>& op) {
-  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root")
       .param(&BatchNorm::momentum, "momentum",
              "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
       .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")

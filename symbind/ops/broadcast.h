@@ -40,8 +40,8 @@ struct BroadcastAxis {
 inline constexpr Builder<BroadcastAxis> broadcast_axis;
 
 struct BroadcastLike {
-  std::optional<Tuple> lhs_axes = std::nullopt;
-  std::optional<Tuple> rhs_axes = std::nullopt;
+  TupleOrNone lhs_axes = {};
+  TupleOrNone rhs_axes = {};
 };
 inline constexpr Builder<BroadcastLike> broadcast_like;
 

@@ -73,7 +73,9 @@ OpDef define(Op<ArangeLike> op) {
           "along this axis. The type is that of data.")
       .param(&ArangeLike::start, "start", "first number")
       .param(&ArangeLike::step, "step", "difference between neighbouring numbers")
-      .param(&ArangeLike::repeat, "repeat", "how often each number is repeated", at_least(1))
+      .param(&ArangeLike::repeat, "repeat",
+             "how often each number is repeated; with a negative repeat the numbers count downwards")
+      .check([](ArangeLike& p) { require(p.repeat != 0, "repeat must not be 0"); })
       .param(&ArangeLike::ctx, "ctx", "accepted for compatibility and ignored")
       .param(&ArangeLike::axis, "axis", "axis whose extent is the length; None: the shape of data")
       .shape_only({"data"})

@@ -48,7 +48,7 @@ inline constexpr Builder<ArangeLike> arange_like;
 
 // The index of each element along each of the axes (none: all), as a new last axis.
 struct IndexArray {
-  std::optional<Tuple> axes = {};
+  TupleOrNone axes = {};
 };
 inline constexpr Builder<IndexArray> index_array;
 

@@ -9,11 +9,15 @@
 
 namespace symbind {
 
-inline int64_t extent_sum(int64_t a, int64_t b, std::string_view where) {
-  if (a == unknown_dim || b == unknown_dim) return unknown_dim;
+// Of any numbers: -1 is not an unknown extent.
+inline int64_t checked_sum(int64_t a, int64_t b, std::string_view where) {
   int64_t sum = 0;
   require(!__builtin_add_overflow(a, b, &sum), where, " an axis would be too long: ", a, " and ", b, " elements");
   return sum;
+}
+
+inline int64_t extent_sum(int64_t a, int64_t b, std::string_view where) {
+  return a == unknown_dim || b == unknown_dim ? unknown_dim : checked_sum(a, b, where);
 }
 
 inline int64_t extent_product(int64_t a, int64_t b, std::string_view where) {

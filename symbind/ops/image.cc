@@ -1,6 +1,7 @@
 #include "symbind/ops/image.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/cast.h"
@@ -245,13 +246,16 @@ OpDef define(Op<ImageRandomColorJitter> op) {
   return op
       .doc(
           "Changes brightness, contrast, saturation and hue of an image in random order, each by a random factor from "
-          "1 - x to 1 + x (the hue by a part of the circle from -x to x). There is no gradient.")
-      .param(&ImageRandomColorJitter::brightness, "brightness", "how far the factor of the brightness is from 1",
-             at_least(0))
-      .param(&ImageRandomColorJitter::contrast, "contrast", "how far the factor of the contrast is from 1", at_least(0))
-      .param(&ImageRandomColorJitter::saturation, "saturation", "how far the factor of the saturation is from 1",
-             at_least(0))
-      .param(&ImageRandomColorJitter::hue, "hue", "how far hues are turned, in parts of the circle", at_least(0))
+          "1 - x to 1 + x (the hue by a part of the circle from -x to x); an x of 0 or less changes nothing. There is "
+          "no gradient.")
+      .param(&ImageRandomColorJitter::brightness, "brightness", "how far the factor of the brightness is from 1")
+      .param(&ImageRandomColorJitter::contrast, "contrast", "how far the factor of the contrast is from 1")
+      .param(&ImageRandomColorJitter::saturation, "saturation", "how far the factor of the saturation is from 1")
+      .param(&ImageRandomColorJitter::hue, "hue", "how far hues are turned, in parts of the circle")
+      .check([](ImageRandomColorJitter& p) {
+        for (const double x : {p.brightness.get(), p.contrast.get(), p.saturation.get(), p.hue.get()})
+          require(!std::isnan(x), "brightness, contrast, saturation and hue must be numbers: ", x);
+      })
       .random()
       .infer_shape([](const ImageRandomColorJitter&, Shapes& s) { same_colours(s); })
       .gradient([](const ImageRandomColorJitter&, Grad&) {});

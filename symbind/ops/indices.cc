@@ -31,7 +31,9 @@ Op<P>& with_shape(Op<P>& op) {
              "shape of the array that is indexed; the first extent may be -1, since it does not matter")
       .check([](P& p) {
         require(!p.shape.empty(), "shape must have an axis: ()");
-        if (!std::all_of(p.shape.begin() + 1, p.shape.end(), [](int64_t extent) { return extent >= 1; }))
+        // Factors may be any number, divisors may not.
+        if (!std::is_same_v<P, RavelMultiIndex> &&
+            std::any_of(p.shape.begin() + 1, p.shape.end(), [](int64_t extent) { return extent < 1; }))
           fail("extents after the first must be at least 1: shape ", print(p.shape));
       });
 }

@@ -6,7 +6,7 @@
 namespace SYMBIND_API symbind {
 
 struct Moments {
-  std::optional<Tuple> axes = std::nullopt;
+  TupleOrNone axes = {};
   bool keepdims = false;
 };
 inline constexpr Builder<Moments> moments;

@@ -93,13 +93,15 @@ Op<P>& add_multi_lamb(Op<P>& op, Names each, bool float32_states) {
       .param(&P::upper_bound, "upper_bound", "upper bound of the norm of a weight; a value below 0 means no bound")
       .param(&P::clip_gradient, "clip_gradient", clip_text)
       .param(&P::bias_correction, "bias_correction", "divide the running means by 1 - beta^t, since they start at 0")
-      .param(&P::step_count, "step_count", "number of this update of each weight, counted from 1; num_tensors numbers",
-             each_at_least(1))
+      .param(&P::step_count, "step_count", "number of this update of each weight, counted from 1; num_tensors numbers")
       .param(&P::num_tensors, "num_tensors", "number of weights that are updated", at_least(1))
       .check([](P& p) {
         require_one_each("learning_rates", p.learning_rates.size(), p.num_tensors);
         require_one_each("wds", p.wds.size(), p.num_tensors);
         require_one_each("step_count", p.step_count.size(), p.num_tensors);
+        for (const int64_t count : p.step_count.get())
+          require(count >= 1 || !p.bias_correction,
+                  "step_count must hold numbers of at least 1 (or bias_correction=False): ", print(p.step_count.get()));
       });
   return add_multi_inputs(op, static_cast<int64_t P::*>(&MultiLambUpdate::num_tensors),
                           {std::move(each), {}, float32_states});

@@ -19,11 +19,6 @@ void require_numbers(const std::vector<double>& values, size_t count, const char
     fail(name, " must be finite: ", print(values));
 }
 
-void require_variances(const std::vector<double>& variances) {
-  require_numbers(variances, 4, "variances");
-  for (const double value : variances) require(value > 0, "variances must be positive: ", print(variances));
-}
-
 void require_few(Shapes& s, const Inferred<Shape>& anchor) {
   require(!anchor.known() || anchor[1] <= most_boxes, s.where(), " too many boxes: anchor ", anchor.get());
 }
@@ -87,7 +82,10 @@ OpDef define(Op<MultiBoxTarget> op) {
       .param(&MultiBoxTarget::minimum_negative_samples, "minimum_negative_samples",
              "least number of negatives; below 0: 0", between(-most_boxes, most_boxes))
       .param(&MultiBoxTarget::variances, "variances", "divisors of the encoded boxes: of x, y, width and height")
-      .check([](MultiBoxTarget& p) { require_variances(p.variances); })
+      .check([](MultiBoxTarget& p) {
+        require_numbers(p.variances, 4, "variances");
+        for (const double value : p.variances) require(value != 0, "variances must not be 0: ", print(p.variances));
+      })
       .inputs({"anchor", "label", "cls_pred"})
       .outputs({"loc_target", "loc_mask", "cls_target"})
       .infer_shape([](const MultiBoxTarget&, Shapes& s) {
@@ -133,7 +131,7 @@ OpDef define(Op<MultiBoxDetection> op) {
       .param(&MultiBoxDetection::nms_topk, "nms_topk",
              "number of detections with the highest probabilities that are kept before non-maximum suppression; 0 or "
              "less: all")
-      .check([](MultiBoxDetection& p) { require_variances(p.variances); })
+      .check([](MultiBoxDetection& p) { require_numbers(p.variances, 4, "variances"); })
       .inputs({"cls_prob", "loc_pred", "anchor"})
       .infer_shape([](const MultiBoxDetection&, Shapes& s) {
         auto cls_prob = s["cls_prob"], loc_pred = s["loc_pred"], anchor = s["anchor"];

@@ -15,8 +15,9 @@ Op<P>& pad_fields(Op<P>& op) {
              "what the border holds: 'constant': constant_value; 'edge': the nearest element; 'reflect': the array "
              "mirrored at its edge, without repeating the edge",
              one_of(pad_mode::all))
-      .param(&Pad::pad_width, "pad_width", "width of the border: two numbers for each axis, before and after it",
-             each_at_least(0))
+      .param(&Pad::pad_width, "pad_width",
+             "width of the border: two numbers for each axis, before and after it; a negative one cuts off elements",
+             each_at_least(-(int64_t{1} << 60)))
       .param(&Pad::constant_value, "constant_value", "value of the border with mode 'constant'");
 }
 
@@ -28,14 +29,11 @@ Shape with_borders(const Pad& p, const Shape& data, bool taken_off, const std::s
   Shape shape = data;
   for (int axis = 0; axis < data.rank(); ++axis) {
     const auto i = 2 * static_cast<size_t>(axis);
-    const int64_t borders = extent_sum(p.pad_width[i], p.pad_width[i + 1], where);
-    if (!taken_off) {
-      shape[axis] = extent_sum(data[axis], borders, where);
-    } else if (data[axis] != unknown_dim) {
-      require(borders <= data[axis], where, " axis ", axis, " is shorter than its borders: pad_width ",
-              print(p.pad_width), ", out_grad ", data);
-      shape[axis] -= borders;
-    }
+    const int64_t borders = checked_sum(p.pad_width[i], p.pad_width[i + 1], where);
+    if (data[axis] == unknown_dim) continue;
+    shape[axis] = taken_off ? data[axis] - borders : checked_sum(data[axis], borders, where);
+    require(shape[axis] >= 0, where, " axis ", axis, taken_off ? " is shorter than its borders" : " is too short",
+            ": pad_width ", print(p.pad_width), taken_off ? ", out_grad " : ", data ", data);
   }
   return shape;
 }
@@ -45,7 +43,7 @@ void check_edges(const Pad& p, const Shape& data, const std::string& where) {
   for (int axis = 0; axis < data.rank(); ++axis) {
     const auto i = 2 * static_cast<size_t>(axis);
     const int64_t most = std::max(p.pad_width[i], p.pad_width[i + 1]);
-    if (data[axis] == unknown_dim || most == 0 || p.mode == "constant") continue;
+    if (data[axis] == unknown_dim || most <= 0 || p.mode == "constant") continue;
     require(p.mode == "edge" ? data[axis] > 0 : most < data[axis], where, " axis ", axis,
             " is too short for a border of ", most, ": data ", data);
   }
@@ -53,7 +51,9 @@ void check_edges(const Pad& p, const Shape& data, const std::string& where) {
 
 OpDef define(Op<Pad> op) {
   return pad_fields(op)
-      .doc("Pads an array with a border; each axis grows by its two numbers in pad_width.")
+      .doc(
+          "Pads an array with a border; each axis grows by its two numbers in pad_width. Negative numbers cut off "
+          "elements, after padding.")
       .memory_bound()
       .aliases({"pad"})
       .infer_shape([](const Pad& p, Shapes& s) {

@@ -1,14 +1,61 @@
 #include "symbind/ops/pool.h"
 
-#include "symbind/graph/define.h"
 #include "symbind/ops/conv.h"
 #include "symbind/ops/floating.h"
+#include "symbind/ops/pool_fields.h"
 
 namespace symbind {
 namespace {
 
-// Fills the tuples that were left out, and checks what concerns more than one field. Global pooling ignores kernel,
-// stride and pad.
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t pooled(const Pooling& p, size_t i, int64_t extent) {
+  const int64_t padded = extent + 2 * p.pad[i];
+  if (p.pooling_convention == "same") return ceil_div(padded, p.stride[i]);
+  const int64_t last_begin = padded - p.kernel[i];
+  return 1 + (p.pooling_convention == "full" ? ceil_div(last_begin, p.stride[i]) : last_begin / p.stride[i]);
+}
+
+int first_spatial_axis(const Pooling& p) { return is_channels_last(p.layout) ? 1 : 2; }
+
+// Only the gradients of max and p-norm pooling read the data.
+bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_type == "lp"; }
+
+OpDef define_pooling(Op<Pooling> op) {
+  return with_pooling_fields(op)
+      .doc(
+          "Reduces a sliding window over the spatial axes to its maximum, mean, sum or p-norm. data is (n, channels, "
+          "spatial…); the output is (n, channels, out…) with out = (in + 2 · pad - kernel) / stride + 1, rounded by "
+          "pooling_convention.")
+      .memory_bound()
+      .infer_shape([](const Pooling& p, Shapes& s) { infer_pooling(p, s); })
+      .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
+      // With oneDNN, MXNet stores the indices of the maxima in a second output, which files count.
+      .outputs_in_files([](const Pooling& p) {
+        return p.pool_type == "max" && !p.kernel.empty() && !is_channels_last(p.layout) ? 2 : 1;
+      })
+      .gradient([](const Pooling& p, Grad& g) {
+        if (grad_reads_data(p))
+          g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));
+        else
+          g.set("data", pooling_grad(g.out_grad(), g.input("data"), {p}));
+      });
+}
+
+OpDef define_pooling_grad(Op<PoolingGrad> op) {
+  return with_pooling_fields(op)
+      .inputs([](const PoolingGrad& p) {
+        return grad_reads_data(p) ? Names{"out_grad", "data", "output"} : Names{"out_grad", "like"};
+      })
+      .shape_only({"like"})
+      .outputs({"data_grad"})
+      .infer_shape([](const PoolingGrad&, Shapes& s) { s.output().meet(s.input(1)); })
+      .shapes_of<Pooling>()
+      .types_of<Pooling>();
+}
+
+}  // namespace
+
 void complete(Pooling& p) {
   const size_t rank = p.kernel.size();
   for (const Tuple* tuple : {&p.kernel, &p.stride, &p.pad})
@@ -39,18 +86,7 @@ void complete(Pooling& p) {
           ", kernel ", print(p.kernel));
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t pooled(const Pooling& p, size_t i, int64_t extent) {
-  const int64_t padded = extent + 2 * p.pad[i];
-  if (p.pooling_convention == "same") return ceil_div(padded, p.stride[i]);
-  const int64_t last_begin = padded - p.kernel[i];
-  return 1 + (p.pooling_convention == "full" ? ceil_div(last_begin, p.stride[i]) : last_begin / p.stride[i]);
-}
-
-int first_spatial_axis(const Pooling& p) { return is_channels_last(p.layout) ? 1 : 2; }
-
-void infer(const Pooling& p, Shapes& s) {
+void infer_pooling(const Pooling& p, Shapes& s) {
   auto data = s["data"], output = s.output();
   if (!data.rank_known()) return;
   const int spatial = data.rank() - 2;
@@ -78,71 +114,6 @@ void infer(const Pooling& p, Shapes& s) {
   const int channels = is_channels_last(p.layout) ? data.rank() - 1 : 1;
   data.meet_dim(channels, output[channels]);
 }
-
-template <class P>
-Op<P>& with_fields(Op<P>& op) {
-  return op
-      .param(&Pooling::kernel, "kernel", "extent of the window along the spatial axes: (w), (h, w) or (d, h, w)",
-             each_at_least(1))
-      .param(&Pooling::pool_type, "pool_type",
-             "the reduction of each window: 'max', 'avg' (mean), 'sum' or 'lp' (p-norm, see p_value)",
-             one_of(pool_type::all))
-      .param(
-          &Pooling::global_pool, "global_pool",
-          "reduce each channel to one element with a window over the whole input; kernel, stride and pad are ignored")
-      .param(&Pooling::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
-      .param(&Pooling::pooling_convention, "pooling_convention",
-             "how the output extent is rounded: 'valid': down, windows fit into the padded input; 'full': up, the last "
-             "window may extend beyond it; 'same': ceil(extent / stride), for one spatial axis and without pad",
-             one_of(pooling_convention::all))
-      .param(&Pooling::stride, "stride", "step of the window along each spatial axis; (): 1", each_at_least(1))
-      .param(&Pooling::pad, "pad", "padding on each side of each spatial axis, less than kernel; (): 0",
-             each_at_least(0))
-      .param(&Pooling::p_value, "p_value", "the p of 'lp' pooling: 1, 2 or 3")
-      .param(&Pooling::count_include_pad, "count_include_pad",
-             "whether a mean divides by the whole window, padding included; None: True")
-      .param(&Pooling::layout, "layout", "order of the axes, such as 'NCHW' or 'NHWC'; None: channels second",
-             one_of(data_layout::all))
-      .check([](P& p) { complete(p); });
-}
-
-// Only the gradients of max and p-norm pooling read the data.
-bool grad_reads_data(const Pooling& p) { return p.pool_type == "max" || p.pool_type == "lp"; }
-
-OpDef define_pooling(Op<Pooling> op) {
-  return with_fields(op)
-      .doc(
-          "Reduces a sliding window over the spatial axes to its maximum, mean, sum or p-norm. data is (n, channels, "
-          "spatial…); the output is (n, channels, out…) with out = (in + 2 · pad - kernel) / stride + 1, rounded by "
-          "pooling_convention.")
-      .memory_bound()
-      .infer_shape([](const Pooling& p, Shapes& s) { infer(p, s); })
-      .infer_type([](const Pooling&, Types& t) { same_floating_type(t); })
-      // With oneDNN, MXNet stores the indices of the maxima in a second output, which files count.
-      .outputs_in_files([](const Pooling& p) {
-        return p.pool_type == "max" && !p.kernel.empty() && !is_channels_last(p.layout) ? 2 : 1;
-      })
-      .gradient([](const Pooling& p, Grad& g) {
-        if (grad_reads_data(p))
-          g.set("data", pooling_grad(g.out_grad(), g.input("data"), g.output(), {p}));
-        else
-          g.set("data", pooling_grad(g.out_grad(), g.input("data"), {p}));
-      });
-}
-
-OpDef define_pooling_grad(Op<PoolingGrad> op) {
-  return with_fields(op)
-      .inputs([](const PoolingGrad& p) {
-        return grad_reads_data(p) ? Names{"out_grad", "data", "output"} : Names{"out_grad", "like"};
-      })
-      .shape_only({"like"})
-      .outputs({"data_grad"})
-      .infer_shape([](const PoolingGrad&, Shapes& s) { s.output().meet(s.input(1)); })
-      .shapes_of<Pooling>()
-      .types_of<Pooling>();
-}
-
-}  // namespace
 
 PoolingSize size_of(const Pooling& params, const Shape& data, const Shape& output) {
   PoolingSize size{};

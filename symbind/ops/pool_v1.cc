@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/conv.h"
 #include "symbind/ops/floating.h"
 #include "symbind/ops/pad.h"
 #include "symbind/ops/slice.h"
@@ -56,13 +57,16 @@ Op<P>& with_fields(Op<P>& op) {
       .param(&PoolingV1::pooling_convention, "pooling_convention",
              "how the output extent is rounded: 'valid': down; 'full': up", one_of({"full", "valid"}))
       .param(&PoolingV1::stride, "stride", "step of the window along each spatial axis; (): 1", each_at_least(1))
-      .param(&PoolingV1::pad, "pad", "number of zeros on each side of each spatial axis, less than kernel; (): 0",
-             each_at_least(0))
+      .param(&PoolingV1::pad, "pad", "number of zeros on each side of each spatial axis; (): 0", each_at_least(0))
       .check([](P& p) {
-        const Pooling params = as_pooling(p, false);
+        require(p.global_pool || p.pad.empty() || p.pad.size() == p.kernel.size(),
+                "pad must have as many numbers as kernel: pad ", print(p.pad), ", kernel ", print(p.kernel));
+        for (const int64_t each : p.pad)
+          require(each <= largest_window, "pad must be at most ", largest_window, ": ", each);
+        const Pooling params = as_pooling(p, true);  // padding may be wider than the kernel, unlike that of Pooling
         const auto complete = checked(params);
         p.stride = static_cast<const Pooling*>(complete.get())->stride;
-        p.pad = static_cast<const Pooling*>(complete.get())->pad;
+        if (p.pad.empty()) p.pad = static_cast<const Pooling*>(complete.get())->pad;
       })
       .infer_type([](const P&, Types& t) { same_floating_type(t); });
 }
@@ -76,7 +80,8 @@ OpDef define(Op<PoolingV1> op) {
       .infer_shape([](const PoolingV1& p, Shapes& s) {
         require(!s["data"].rank_known() || s["data"].rank() == 4 || s["data"].rank() == 5, s.where(),
                 " data must have 4 or 5 axes: data ", s["data"].get());
-        op_of<Pooling>().infer_shape(checked(as_pooling(p, false)).get(), s);
+        const Pooling params = as_pooling(p, false);
+        op_of<Pooling>().infer_shape(&params, s);
       })
       .gradient([](const PoolingV1& p, Grad& g) {
         g.set("data", pooling_v1_grad(g.out_grad(), g.input("data"), g.output(), {p}));

@@ -26,7 +26,7 @@ Op<P>& with_fields(Op<P>& op) {
              between(-most_boxes, most_boxes))
       .param(&Proposal::rpn_post_nms_top_n, "rpn_post_nms_top_n",
              "number of rows of the output for each image; where fewer boxes are left, they are repeated",
-             between(1, most_boxes))
+             between(0, most_boxes))
       .param(&Proposal::threshold, "threshold",
              "intersection over union above which the box of the lower score is dropped")
       .param(&Proposal::rpn_min_size, "rpn_min_size",

@@ -7,14 +7,14 @@
 namespace SYMBIND_API symbind {
 
 struct Sum {
-  std::optional<Tuple> axis = std::nullopt;  // none, or an empty tuple: all
+  TupleOrNone axis = {};  // none, or an empty tuple: all
   bool keepdims = false;
   bool exclude = false;
 };
 inline constexpr Builder<Sum> sum;
 
 struct Mean {
-  std::optional<Tuple> axis = std::nullopt;
+  TupleOrNone axis = {};
   bool keepdims = false;
   bool exclude = false;
 };
@@ -23,7 +23,7 @@ inline constexpr Builder<Mean> mean;
 // The nan… forms ignore NaN.
 template <FixedString name>
 struct Reduce {
-  std::optional<Tuple> axis = std::nullopt;
+  TupleOrNone axis = {};
   bool keepdims = false;
   bool exclude = false;
 };
@@ -35,7 +35,7 @@ inline constexpr Builder<Reduce<"nanprod">> nanprod;
 
 struct Norm {
   int64_t ord = 2;  // the sum of magnitudes (1), or the root of the sum of squares (2)
-  std::optional<Tuple> axis = std::nullopt;
+  TupleOrNone axis = {};
   std::optional<DType> out_dtype = std::nullopt;
   bool keepdims = false;
 };

@@ -30,7 +30,7 @@ struct ExpandDims {
 inline constexpr Builder<ExpandDims> expand_dims;
 
 struct Squeeze {
-  std::optional<Tuple> axis = std::nullopt;  // none: all of extent 1
+  TupleOrNone axis = {};  // none: all of extent 1
 };
 inline constexpr Builder<Squeeze> squeeze;
 

@@ -34,7 +34,7 @@ void check(const BilinearResize2D& p) {
           "scale_height and scale_width must both be given, or neither");
   require(p.mode != "odd_scale" || p.scale_height.has_value(), "mode odd_scale needs scale_height and scale_width");
   for (const auto& scale : {p.scale_height, p.scale_width})
-    require(!scale || (*scale > 0 && *scale <= most), "scales must be positive numbers: ", scale.value_or(0));
+    require(!scale || (*scale >= 0 && *scale <= most), "scales must not be negative: ", scale.value_or(0));
 }
 
 // An output pixel cannot be computed from an image without pixels.
@@ -125,7 +125,7 @@ template <class P>
 Op<P>& pooling_fields(Op<P>& op) {
   return op
       .param(&AdaptiveAvgPooling2D::output_size, "output_size",
-             "(rows, columns) of the output, or one number for both; (): 1", each_at_least(1))
+             "(rows, columns) of the output, or one number for both; (): 1", each_at_least(0))
       .check([](P& p) {
         if (p.output_size.empty()) p.output_size = {1};
         if (p.output_size.size() == 1) p.output_size.push_back(p.output_size[0]);

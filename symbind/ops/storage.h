@@ -23,7 +23,7 @@ struct CountNonzero {
 inline constexpr Builder<CountNonzero> getnnz;
 
 struct SquareSum {
-  std::optional<Tuple> axis = {};
+  TupleOrNone axis = {};
   bool keepdims = false;
   bool exclude = false;
 };

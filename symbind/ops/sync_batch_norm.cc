@@ -46,7 +46,7 @@ void set_gradients(Grad& g, const Symbol& grads) {
 template <class P>
 Op<P>& with_fields(Op<P>& op) {
   return op.synchronized()
-      .param(&SyncBatchNorm::eps, "eps", "small constant added to the variance before the root", at_least(0))
+      .param(&SyncBatchNorm::eps, "eps", "small constant added to the variance before the root")
       .param(&SyncBatchNorm::momentum, "momentum",
              "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
       .param(&SyncBatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")

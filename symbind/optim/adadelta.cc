@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-class Adadelta final : public RuleWith<optim::AdaDelta> {
+class Adadelta final : public OneOperatorRule<optim::AdaDelta> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-class Adagrad final : public RuleWith<optim::AdaGrad> {
+class Adagrad final : public OneOperatorRule<optim::AdaGrad> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_state(weight); }

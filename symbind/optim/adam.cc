@@ -12,7 +12,7 @@ namespace symbind {
 namespace {
 
 template <class Options>
-class MomentRule : public RuleWith<Options> {
+class MomentRule : public OneOperatorRule<Options> {
  public:
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
 };

@@ -8,7 +8,7 @@
 namespace symbind {
 namespace {
 
-class Dcasgd final : public RuleWith<optim::Dcasgd> {
+class Dcasgd final : public OneOperatorRule<optim::Dcasgd> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {

@@ -6,7 +6,7 @@
 namespace symbind {
 namespace {
 
-class Ftrl final : public RuleWith<optim::Ftrl> {
+class Ftrl final : public OneOperatorRule<optim::Ftrl> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
@@ -22,7 +22,7 @@ class Ftrl final : public RuleWith<optim::Ftrl> {
   }
 };
 
-class Ftml final : public RuleWith<optim::Ftml> {
+class Ftml final : public OneOperatorRule<optim::Ftml> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 3); }

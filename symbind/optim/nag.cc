@@ -10,6 +10,7 @@ namespace {
 class Nag final : public MomentumRule<optim::Nag> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  bool is_one_operator() const override { return true; }
   void update(const Step& step, const StepOptions& options) override {
     if (own_.momentum == 0) return run_sgd({&step, 1}, 0, options);
     const NagMomUpdate params{.lr = step.lr,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "symbind/core/error_kinds.h"
 #include "symbind/core/log.h"
@@ -76,6 +77,7 @@ Optimizer::Optimizer(const OptimizerParams& params) {
 
 double Optimizer::learning_rate() const {
   if (!lr_scheduler) return lr_;
+  settle();
   const double rate = (*lr_scheduler)(num_update_);
   require(std::isfinite(rate), "[", name(), "] the schedule's learning rate for update ", num_update_,
           " must be finite: ", rate);
@@ -153,6 +155,7 @@ double Optimizer::wd_of(const ParamKey& key, const std::string& parameter) const
 
 void Optimizer::update_count(const ParamKey& key) {
   const InUse use = in_use("update");
+  settle();
   const auto [count, is_new] = index_update_count_.try_emplace(key, begin_num_update_);
   num_update_ = std::max(num_update_, ++count->second);
 }
@@ -161,6 +164,7 @@ UpdateUnit Optimizer::update_unit() const { return clip_global_norm ? UpdateUnit
 
 int64_t Optimizer::count_of(const ParamKey& key) const {
   const InUse use = in_use("update");
+  settle();
   const auto found = index_update_count_.find(key);
   return found == index_update_count_.end() ? begin_num_update_ : found->second;
 }
@@ -217,6 +221,7 @@ bool same_schedule(const std::map<std::string, double>& now, const std::map<std:
 }  // namespace
 
 ResumeState Optimizer::resume_state() const {
+  settle();
   ResumeState state;
   state.num_update = num_update_;
   state.begin_num_update = begin_num_update_;
@@ -228,6 +233,7 @@ ResumeState Optimizer::resume_state() const {
 }
 
 void Optimizer::restore(const ResumeState& state) {
+  settle();
   std::map<std::string, double> schedule;
   for (const auto& [part, value] : state.numbers) {
     if (part.starts_with(resumed_schedule)) schedule[part.substr(resumed_schedule.size())] = value;
@@ -236,6 +242,33 @@ void Optimizer::restore(const ResumeState& state) {
   num_update_ = state.num_update;
   begin_num_update_ = state.begin_num_update;
   index_update_count_ = state.index_update_count;
+}
+
+// ---- updates that a device may leave out ----------------------------------------------------------------------------
+
+struct Optimizer::Unsettled {
+  std::function<bool()> made;
+  ResumeState before;
+  LRSchedulerPtr schedule;
+  std::map<std::string, double> schedule_after;  // its state after the updates
+};
+
+void Optimizer::count_if(std::function<bool()> made, ResumeState before) {
+  settle();
+  unsettled_ =
+      std::make_shared<Unsettled>(Unsettled{std::move(made), std::move(before), lr_scheduler,
+                                            lr_scheduler ? lr_scheduler->state() : std::map<std::string, double>()});
+}
+
+void Optimizer::settle() const {
+  if (!unsettled_) return;
+  const std::shared_ptr<const Unsettled> last = std::exchange(unsettled_, nullptr);
+  if (last->made()) return;
+  ResumeState before = last->before;
+  // A schedule that the user has changed or replaced since then stays.
+  if (lr_scheduler && (lr_scheduler != last->schedule || lr_scheduler->state() != last->schedule_after))
+    std::erase_if(before.numbers, [](const auto& number) { return number.first.starts_with(resumed_schedule); });
+  const_cast<Optimizer*>(this)->restore(before);  // the updates were made through a pointer that is not const
 }
 
 }  // namespace symbind

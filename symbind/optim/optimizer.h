@@ -93,10 +93,20 @@ class Optimizer {
   // Are parameters of this name decayed by default?
   virtual bool decays(const std::string& parameter) const { return decays_by_name(parameter); }
 
-  int64_t num_update() const { return num_update_; }
+  int64_t num_update() const {
+    settle();
+    return num_update_;
+  }
   // Counts of updates, schedule, and whatever an optimizer adds: enough to resume exactly.
   virtual ResumeState resume_state() const;
   virtual void restore(const ResumeState& state);
+
+  // Can a device leave out the updates by itself (core/update_condition.h)?
+  virtual bool is_conditional() const { return false; }
+  // The updates since resume_state() returned `before` may be left out by the device. `made` waits until it is known
+  // whether they were. That is the case before counts and rates are used again: then updates that were left out are not
+  // counted.
+  void count_if(std::function<bool()> made, ResumeState before);
 
   // To be held during updates: an optimizer serves one thread at a time.
   InUse in_use(std::string_view call) const {
@@ -128,6 +138,9 @@ class Optimizer {
   int64_t begin_num_update_ = 0;
   int64_t num_update_ = 0;
   std::map<ParamKey, int64_t> index_update_count_;
+  struct Unsettled;  // the last count_if()
+  void settle() const;
+  mutable std::shared_ptr<const Unsettled> unsettled_;
   mutable BusyFlag busy_;
 };
 using OptimizerPtr = std::shared_ptr<Optimizer>;

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-class Rmsprop final : public RuleWith<optim::RmsProp> {
+class Rmsprop final : public OneOperatorRule<optim::RmsProp> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {

@@ -107,6 +107,12 @@ void RuleOptimizer::update_many(std::span<const Update> updates) {
   apply(updates, true);
 }
 
+// Not with a global norm, which the host reads, and not where a float32 copy is written to the weight separately.
+bool RuleOptimizer::is_conditional() const {
+  return own_update_unit() == UpdateUnit::element && rule_->is_one_operator() && !clip_global_norm &&
+         (!multi_precision || rule_->writes_copy());
+}
+
 // ---- resuming -------------------------------------------------------------------------------------------------------
 
 ResumeState RuleOptimizer::resume_state() const {

@@ -22,6 +22,7 @@ class RuleOptimizer : public Optimizer {
 
   bool counts_updates() const override { return rule_->counting() != UpdateRule::Counting::never; }
   bool draws_random() const override { return rule_->draws_random(); }
+  bool is_conditional() const override;
   bool decays(const std::string& parameter) const override { return rule_->decays(parameter); }
   std::vector<std::string> argument_names() const override;
   OptimizerValue argument(const std::string& name) const override;

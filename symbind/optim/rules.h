@@ -27,6 +27,13 @@ class RuleWith : public UpdateRule {
   Own own_;
 };
 
+// The same for a rule whose updates are one operator each.
+template <optim::Options Own>
+class OneOperatorRule : public RuleWith<Own> {
+ public:
+  bool is_one_operator() const override { return true; }
+};
+
 // Zeros like the weight, and a tuple of several.
 inline StateTree blank_state(const NDArray& weight) { return zeros(weight.shape(), weight.context(), weight.dtype()); }
 inline StateTree blank_states(const NDArray& weight, int count) {

@@ -7,7 +7,7 @@
 namespace symbind {
 namespace {
 
-class Signum final : public RuleWith<optim::Signum> {
+class Signum final : public OneOperatorRule<optim::Signum> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   explicit Signum(double default_momentum) { own_.momentum = default_momentum; }

@@ -83,6 +83,9 @@ class UpdateRule {
 
   virtual UpdateUnit update_unit() const { return UpdateUnit::parameter; }
   virtual bool draws_random() const { return false; }  // does update() draw random numbers?
+  // Is the update of a parameter one operator with an elementwise rule, and nothing else? A device can leave it out
+  // (core/update_condition.h).
+  virtual bool is_one_operator() const { return false; }
 
   // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
   // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.

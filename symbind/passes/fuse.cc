@@ -105,7 +105,7 @@ bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std
              .tier < Tier::plain;
 }
 
-KernelCheck device_check() {
+KernelCheck fused_kernel_check() {
   return [](const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
             std::span<const Tensor> outputs) { return has_fused_kernel(graph, context, node, inputs, outputs); };
 }
@@ -186,6 +186,8 @@ void fuse(Graph& graph, Frugality frugality) {
   fuse_norm_relu(graph);
   fuse_statistics(graph);
   fuse_gradient_sums(graph);
+  fuse_pool_indices(graph);
+  if (frugality < Frugality::moderate) fuse_relu_signs(graph);
   if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
   if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated

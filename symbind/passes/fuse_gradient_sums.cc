@@ -123,7 +123,6 @@ class GradientSumsFusion {
 }  // namespace
 
 void fuse_gradient_sums(Graph& graph, const KernelCheck& has_kernel) { GradientSumsFusion(graph, has_kernel).run(); }
-
-void fuse_gradient_sums(Graph& graph) { fuse_gradient_sums(graph, device_check()); }
+void fuse_gradient_sums(Graph& graph) { fuse_gradient_sums(graph, fused_kernel_check()); }
 
 }  // namespace symbind

@@ -128,7 +128,6 @@ class StatisticsFusion {
 }  // namespace
 
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel) { StatisticsFusion(graph, has_kernel).run(); }
-
-void fuse_statistics(Graph& graph) { fuse_statistics(graph, device_check()); }
+void fuse_statistics(Graph& graph) { fuse_statistics(graph, fused_kernel_check()); }
 
 }  // namespace symbind

@@ -273,14 +273,4 @@ Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& a
   return Symbol(std::move(outputs));
 }
 
-void LossScale::finish_step(bool finite) {
-  if (!finite) {
-    value_ = std::max(least, value_ / 2);
-    good_steps_ = 0;
-  } else if (++good_steps_ == steps_before_growth) {
-    value_ = std::min(most, value_ * 2);
-    good_steps_ = 0;
-  }
-}
-
 }  // namespace symbind

@@ -2,12 +2,12 @@
 // everything the user sees stay float32.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "symbind/core/dtype.h"
 #include "symbind/graph/symbol.h"
+#include "symbind/ops/loss_scale.h"
 
 namespace SYMBIND_API symbind {
 
@@ -39,23 +39,8 @@ Symbol with_low_parameters(const Symbol& converted, DType target, const std::vec
 Symbol computed_in(const Symbol& network, DType target);
 
 // Gradients of 16 bits vanish below 6e-8 in float16. The network with its losses multiplied by the variable `scale`,
-// and the gradients of `arguments` by `inverse`. Both are arrays of one number in float32.
+// and the gradients of `arguments` by `inverse`. Both are arrays of one number in float32 (LossScale).
 Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& arguments, const std::string& scale,
                         const std::string& inverse);
-
-// How large the scale is: halved when a gradient overflows, doubled after a number of steps without an overflow.
-class LossScale {
- public:
-  static constexpr double first = 65536, least = 1, most = 16777216;
-  static constexpr int64_t steps_before_growth = 2000;
-
-  double value() const { return value_; }
-  // After each step: were all gradients finite? If not, the step must not be taken.
-  void finish_step(bool finite);
-
- private:
-  double value_ = first;
-  int64_t good_steps_ = 0;
-};
 
 }  // namespace symbind

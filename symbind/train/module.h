@@ -83,7 +83,8 @@ class Module : public BaseModule {
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
   void backward(const std::vector<NDArray>& out_grads = {}) override;
   // In fit() with a scaled loss, update() starts the check of the gradients alone. The next call other than
-  // update_metric() and prepare() finishes it.
+  // update_metric() and prepare() finishes it. On one GPU, with an optimizer whose update of a parameter is one
+  // operator, it does not wait for the check: the GPU decides whether the step is taken.
   void update() override;
   void finish_update() override;
   void set_compute_dtype(DType dtype) override;
@@ -135,6 +136,10 @@ class Module : public BaseModule {
 
  private:
   void apply_update();
+  void exchange_gradients();
+  std::vector<Updater::Item> own_updates() const;
+  bool device_decides(const std::vector<Updater::Item>& items) const;
+  void queue_update(const std::vector<Updater::Item>& items);
   void keep_params(NamedArrays arg_params, NamedArrays aux_params);
   std::vector<DataDesc> checked(const std::vector<DataDesc>& shapes, const std::vector<std::string>& names,
                                 std::string_view kind, bool strict) const;

@@ -9,6 +9,7 @@
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 #include "symbind/core/parallel.h"
+#include "symbind/core/update_condition.h"
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
@@ -167,10 +168,12 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] call bind, init_params and init_optimizer first");
+  if (scaled_loss_ && !kvstore_)
+    if (const std::vector<Updater::Item> items = own_updates(); device_decides(items)) return queue_update(items);
   // What backward has begun to exchange continues while the next batch is prepared.
   const bool has_begun = scaled_loss_ || store_for_early_exchange(kvstore_.get(), options_.context.size());
   if (!has_begun || !AllowEarlyExchange::may_finish_later()) return apply_update();
-  if (scaled_loss_) scaled_loss_->start_check(*exec_group_);
+  if (scaled_loss_ && !ScaledLoss::checks_sums(kvstore_.get())) scaled_loss_->start_check(*exec_group_);
   update_left_ = true;
 }
 
@@ -179,28 +182,55 @@ void Module::finish_update() {
   if (std::exchange(update_left_, false)) apply_update();
 }
 
-void Module::apply_update() {
-  if (scaled_loss_ && !scaled_loss_->finish_step(*exec_group_, kvstore_.get())) return;
-  host_->dirty = true;
+// The updates that this module makes itself, in the order of the parameters and, for each, of the devices.
+std::vector<Updater::Item> Module::own_updates() const {
+  std::vector<Updater::Item> items;
+  if (update_on_kvstore_) return items;
   const auto& weights = exec_group_->param_arrays();
   const auto& grads = exec_group_->grad_arrays();
-  KVStore::Keys keys;
-  KVStore::Values pushed, pulled;
-  std::vector<Updater::Item> items;
   const size_t devices = options_.context.size();
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (grads.empty() || !grads[i][0]) continue;  // fixed
-    if (kvstore_) {
-      keys.emplace_back(param_names_[i]);
-      pushed.push_back(grads[i]);
-      pulled.push_back(update_on_kvstore_ ? weights[i] : grads[i]);
-    }
-    if (!update_on_kvstore_)
-      for (size_t k = 0; k < devices; ++k) items.push_back({numbers_[i] * devices + k, grads[i][k], weights[i][k]});
-  }
+  for (size_t i = 0; i < grads.size(); ++i)
+    for (size_t k = 0; k < devices && grads[i][0]; ++k)
+      items.push_back({numbers_[i] * devices + k, grads[i][k], weights[i][k]});
+  return items;
+}
+
+// With a scaled loss and no exchange left: is the update queued before the host knows whether the step is taken? The
+// device then leaves it out by itself. Not the first update: the host must not create states in a step that is not
+// taken.
+bool Module::device_decides(const std::vector<Updater::Item>& items) const {
+  if (items.empty() || options_.context.size() > 1 || !optimizer_->is_conditional()) return false;
+  const Context context = options_.context[0];
+  return context.is_gpu() && std::ranges::all_of(items, [&](const Updater::Item& item) {
+           return item.weight.context() == context && item.grad.context() == context &&
+                  item.weight.dtype() == item.grad.dtype() && updater_->states().contains(item.key);
+         });
+}
+
+void Module::queue_update(const std::vector<Updater::Item>& items) {
   const ThreadScope threads(exec_group_->thread_policy());
-  if (kvstore_) kvstore_->pushpull(keys, pushed, pulled);
+  host_->dirty = true;
+  ResumeState before = optimizer_->resume_state();
+  const ScaledLoss::QueuedStep step = scaled_loss_->queue_step(*exec_group_);
+  {
+    const UpdateCondition condition(static_cast<const float*>(step.is_taken.data()));
+    (*updater_)(items);
+  }
+  optimizer_->count_if(step.decision, std::move(before));
+}
+
+void Module::apply_update() {
+  const auto is_taken = [&] { return scaled_loss_->finish_step(*exec_group_, kvstore_.get()); };
+  const bool checks_sums = scaled_loss_ && ScaledLoss::checks_sums(kvstore_.get());
+  if (scaled_loss_ && !checks_sums && !is_taken()) return;
+  const ThreadScope threads(exec_group_->thread_policy());
+  if (kvstore_) exchange_gradients();
+  const std::vector<Updater::Item> items = own_updates();
+  if (checks_sums && device_decides(items)) return queue_update(items);
+  if (checks_sums && !is_taken()) return;
+  host_->dirty = true;
   if (update_on_kvstore_) return;
+  const size_t devices = options_.context.size();
   if (devices == 1 || !optimizer_->clip_global_norm) return (*updater_)(items);
   // The norm is that of one device's gradients. With a store these are the sums, the same on every device.
   for (size_t k = 0; k < devices; ++k) {
@@ -208,6 +238,21 @@ void Module::apply_update() {
     for (size_t i = k; i < items.size(); i += devices) of_device.push_back(items[i]);
     (*updater_)(of_device);
   }
+}
+
+// Pushes the gradients to the store, and pulls the new weights, or the sums where this module updates.
+void Module::exchange_gradients() {
+  const auto& weights = exec_group_->param_arrays();
+  const auto& grads = exec_group_->grad_arrays();
+  KVStore::Keys keys;
+  KVStore::Values pushed, pulled;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i][0]) continue;  // fixed
+    keys.emplace_back(param_names_[i]);
+    pushed.push_back(grads[i]);
+    pulled.push_back(update_on_kvstore_ ? weights[i] : grads[i]);
+  }
+  kvstore_->pushpull(keys, pushed, pulled);
 }
 
 // ---- States of the optimizer ----------------------------------------------------------------------------------------
@@ -274,7 +319,7 @@ std::string Module::state_for_new_worker() {
   MessageWriter text;
   text << bytes_of(params.aux_params) << bytes_of(update_on_kvstore_ ? NamedArrays() : params.arg_params)
        << (update_on_kvstore_ ? std::string() : updater_->get_states(/*dump_optimizer=*/true))
-       << (scaled_loss_ ? *scaled_loss_->shared_scale() : LossScale());
+       << (scaled_loss_ ? scaled_loss_->scale() : LossScale());
   const std::vector<std::byte> written = text.take();
   return std::string(reinterpret_cast<const char*>(written.data()), written.size());
 }
@@ -288,7 +333,7 @@ void Module::take_state_of_job(const std::string& bytes) {
   NamedArrays aux_params = arrays(), arg_params = arrays();
   const std::string states = text.text();
   const auto scale = text.number<LossScale>();
-  if (scaled_loss_) *scaled_loss_->shared_scale() = scale;
+  if (scaled_loss_) scaled_loss_->set_scale(scale);
   if (update_on_kvstore_) {
     for (const std::string& name : param_names_) {
       const NDArray& now = host_->arg_params.at(name);

@@ -6,13 +6,28 @@
 #include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/kvstore/agreement.h"
+#include "symbind/kvstore/early_push.h"
 #include "symbind/ops/finite.h"
+#include "symbind/ops/loss_scale.h"
 
 namespace symbind {
 namespace {
 
 constexpr const char* scale_name = "_loss_scale";
 constexpr const char* inverse_scale_name = "_inverse_loss_scale";
+
+std::vector<NDArray> gradients_of(const DataParallelExecutorGroup& group, size_t device) {
+  std::vector<NDArray> grads;
+  for (const auto& of_devices : group.grad_arrays())
+    if (of_devices[device]) grads.push_back(of_devices[device]);
+  return grads;
+}
+
+NDArray check_finite(const std::vector<NDArray>& grads) {
+  return multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())});
+}
+
+bool is_finite(const ArrivingArray& check) { return check.get().item() != 0; }
 
 }  // namespace
 
@@ -25,37 +40,83 @@ void ScaledLoss::check_store(const KVStore& store) {
           store.type(), " cannot agree on the scale of a loss: use compute_dtype bfloat16, which needs none");
 }
 
+bool ScaledLoss::checks_sums(const KVStore* store) {
+  const auto* const early = dynamic_cast<const EarlyPush*>(store);
+  return early && early->returns_sums();
+}
+
+// ---- The scale ------------------------------------------------------------------------------------------------------
+
+const LossScale& ScaledLoss::Shared::on_host() {
+  if (const auto check = std::exchange(check_, nullptr)) scale_.finish_step(is_finite(*check));
+  return scale_;
+}
+
+void ScaledLoss::Shared::set(const LossScale& scale) {
+  if (device_.state || scale.value() != scale_.value()) ++version_;
+  check_ = nullptr;
+  device_ = {};
+  scale_ = scale;
+}
+
+void ScaledLoss::Shared::follow(std::shared_ptr<const ArrivingArray> check, OnDevice device) {
+  on_host();
+  check_ = std::move(check);
+  device_ = std::move(device);
+  ++version_;
+}
+
 void ScaledLoss::write(const DataParallelExecutorGroup& group) {
   const auto& execs = group.execs();
   written_.resize(execs.size());
   for (size_t i = 0; i < execs.size(); ++i) {
-    const std::pair<const Executor*, double> wanted{execs[i].get(), scale()};
+    const std::pair<const Executor*, uint64_t> wanted{execs[i].get(), shared_->version()};
     if (written_[i] == wanted) continue;
-    const NamedArrays& arrays = execs[i]->arg_dict();
-    arrays.at(scale_name).fill(wanted.second);
-    arrays.at(inverse_scale_name).fill(1 / wanted.second);
+    const NDArray &scale = execs[i]->arg_dict().at(scale_name), &inverse = execs[i]->arg_dict().at(inverse_scale_name);
+    if (const OnDevice& newest = shared_->on_device(); !newest.state) {
+      scale.fill(shared_->on_host().value());
+      inverse.fill(1 / shared_->on_host().value());
+    } else if (!scale.same_memory(newest.scale)) {
+      newest.scale.copyto(scale);
+      newest.inverse.copyto(inverse);
+    }
     written_[i] = wanted;
   }
 }
 
+// ---- The decision ---------------------------------------------------------------------------------------------------
+
 void ScaledLoss::start_check(const DataParallelExecutorGroup& group) {
   checks_.clear();
-  for (size_t device = 0; device < group.execs().size(); ++device) {
-    std::vector<NDArray> grads;
-    for (const auto& of_devices : group.grad_arrays())
-      if (of_devices[device]) grads.push_back(of_devices[device]);
-    if (grads.empty()) continue;
-    checks_.emplace_back(multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())}));
-  }
+  for (size_t device = 0; device < group.execs().size(); ++device)
+    if (const std::vector<NDArray> grads = gradients_of(group, device); !grads.empty())
+      checks_.emplace_back(check_finite(grads));
 }
 
 bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* store) {
   if (checks_.empty()) start_check(group);
   const std::vector<ArrivingArray> checks = std::exchange(checks_, {});
-  bool finite = std::ranges::all_of(checks, [](const ArrivingArray& check) { return check.get().item() != 0; });
-  if (auto* const workers = dynamic_cast<Agreement*>(store)) finite = workers->all_agree("the overflow check", finite);
-  scale_->finish_step(finite);
+  bool finite = std::ranges::all_of(checks, is_finite);
+  if (auto* const workers = dynamic_cast<Agreement*>(store); workers && !checks_sums(store))
+    finite = workers->all_agree("the overflow check", finite);
+  LossScale adapted = scale();
+  adapted.finish_step(finite);
+  set_scale(adapted);
   return finite;
+}
+
+ScaledLoss::QueuedStep ScaledLoss::queue_step(const DataParallelExecutorGroup& group) {
+  const NamedArrays& arrays = group.execs()[0]->arg_dict();
+  OnDevice device{arrays.at(scale_name), arrays.at(inverse_scale_name), shared_->on_device().state};
+  if (!device.state || device.state.context() != device.scale.context()) {
+    const LossScale& now = scale();
+    device.state = array({now.value(), static_cast<double>(now.good_steps())}, device.scale.context(), DType::float64);
+  }
+  const NDArray finite = check_finite(gradients_of(group, 0));
+  const auto check = std::make_shared<const ArrivingArray>(finite);
+  invoke(adapt_loss_scale, {finite, device.state}, {}, {.out = {device.scale, device.inverse}});
+  shared_->follow(check, std::move(device));
+  return {finite, [check] { return is_finite(*check); }};
 }
 
 }  // namespace symbind

@@ -1,7 +1,11 @@
 // The scaled loss of a module that computes in float16: a network whose losses are multiplied by a scale, the scale in
-// the executors of that network, and the decision after each backward whether its step is taken.
+// the executors of that network, and the decision after each backward whether its step is taken. The host decides, or
+// the GPU of a module by itself: then the scale is adapted in its memory, and the host learns of the decision when it
+// needs to.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,31 +24,63 @@ class ScaledLoss {
   static Symbol network(const Symbol& computed, const std::vector<std::string>& arguments);
   // Fails for a store of several workers whose workers cannot decide jointly.
   static void check_store(const KVStore& store);
+  // Are the sums of this store checked, instead of the gradients before the exchange? All workers then decide alike by
+  // themselves.
+  static bool checks_sums(const KVStore* store);
 
-  double scale() const { return scale_->value(); }
+  // After the last step; waits for a decision that the host does not know yet.
+  const LossScale& scale() const { return shared_->on_host(); }
+  void set_scale(const LossScale& scale) { shared_->set(scale); }
   // The workers of a job start with the same scale.
   void begin_job(const KVStore& store) {
-    if (store.num_workers() > 1) *scale_ = LossScale();
+    if (store.num_workers() > 1) set_scale(LossScale());
   }
-  const std::shared_ptr<LossScale>& shared_scale() const { return scale_; }
   // Modules that share an optimizer share the scale.
-  void share(const ScaledLoss& other) { scale_ = other.scale_; }
+  void share(const ScaledLoss& other) { shared_ = other.shared_; }
 
   // Call before forward: writes the scale to executors that do not have the current value.
   void write(const DataParallelExecutorGroup& group);
   void forget_executors() { written_.clear(); }
 
-  // After backward: starts to check the gradients.
+  // After backward, or the exchange where sums are checked: starts to check the gradients.
   void start_check(const DataParallelExecutorGroup& group);
   // Waits for the check, which it starts if that was not done; adapts the scale, and returns whether the step is taken:
   // not if a gradient is not finite, in this worker or in a synchronized one. Synchronized workers always have the same
   // scale.
   bool finish_step(const DataParallelExecutorGroup& group, KVStore* store);
 
+  // The same without waiting, where all gradients are on the one context of the group: its device decides, and adapts
+  // the scale.
+  struct QueuedStep {
+    NDArray is_taken;                // on the device: 0 if not
+    std::function<bool()> decision;  // waits for it
+  };
+  QueuedStep queue_step(const DataParallelExecutorGroup& group);
+
  private:
-  std::shared_ptr<LossScale> scale_ = std::make_shared<LossScale>();
-  std::vector<ArrivingArray> checks_;                        // per context: 1 if its gradients are finite
-  std::vector<std::pair<const Executor*, double>> written_;  // per context: its executor and the value last written
+  struct OnDevice {
+    NDArray scale, inverse;  // of the executor that ran last
+    NDArray state;           // as adapt_loss_scale() updates it
+  };
+  class Shared {
+   public:
+    const LossScale& on_host();
+    void set(const LossScale& scale);
+    const OnDevice& on_device() const { return device_; }  // empty: only the host has the scale
+    // The device has adapted the scale; `check` tells how.
+    void follow(std::shared_ptr<const ArrivingArray> check, OnDevice device);
+    uint64_t version() const { return version_; }  // changes when the value may have changed
+
+   private:
+    LossScale scale_;                             // without the step of check_
+    std::shared_ptr<const ArrivingArray> check_;  // of the last step, if the host does not know its result
+    OnDevice device_;
+    uint64_t version_ = 0;
+  };
+
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::vector<ArrivingArray> checks_;                          // per context: 1 if its gradients are finite
+  std::vector<std::pair<const Executor*, uint64_t>> written_;  // per context: its executor and the version written last
 };
 
 }  // namespace symbind

@@ -273,19 +273,24 @@ NDArray whole_numbers(uint64_t seed, DType dtype) {
   return array(values, {count}, cpu(), dtype);
 }
 
-using GpuIntegers = GpuTest;
+// A type and a part of the functions: each kernel takes a while to compile.
+class GpuIntegers : public GpuTest, public ::testing::WithParamInterface<std::tuple<DType, size_t>> {
+ public:
+  static constexpr size_t parts = 4;
+};
 
-TEST_F(GpuIntegers, AreTheCpusForEveryFunction) {
-  for (const DType dtype : integer_types) {
-    const std::vector<NDArray> arrays{whole_numbers(1, dtype), whole_numbers(2, dtype), whole_numbers(3, dtype)};
-    for (const Case& c : cases()) {
-      std::vector<NDArray> here(arrays.begin(), arrays.begin() + static_cast<ptrdiff_t>(c.arity)), there;
-      for (const NDArray& each : here) there.push_back(each.as_copy_in(gpu(0)));
-      NDArray expected;
-      if (!error_of([&] { expected = invoke(*c.op, here, c.params.get())[0]; }).empty()) continue;  // not of integers
-      EXPECT_EQ(refusal(alone(c), c.arity, dtype, gpu(0)), "") << c.name();
-      expect_same_bits(invoke(*c.op, there, c.params.get())[0], expected, here, join(c.name(), " of ", dtype));
-    }
+TEST_P(GpuIntegers, AreTheCpusForEveryFunction) {
+  const auto [dtype, part] = GetParam();
+  const std::vector<NDArray> arrays{whole_numbers(1, dtype), whole_numbers(2, dtype), whole_numbers(3, dtype)};
+  const std::vector<Case> all = cases();
+  for (size_t i = part; i < all.size(); i += parts) {
+    const Case& c = all[i];
+    std::vector<NDArray> here(arrays.begin(), arrays.begin() + static_cast<ptrdiff_t>(c.arity)), there;
+    for (const NDArray& each : here) there.push_back(each.as_copy_in(gpu(0)));
+    NDArray expected;
+    if (!error_of([&] { expected = invoke(*c.op, here, c.params.get())[0]; }).empty()) continue;  // not of integers
+    EXPECT_EQ(refusal(alone(c), c.arity, dtype, gpu(0)), "") << c.name();
+    expect_same_bits(invoke(*c.op, there, c.params.get())[0], expected, here, join(c.name(), " of ", dtype));
   }
 }
 
@@ -318,14 +323,19 @@ TEST(IntegerFunctions, AreTruncated) {
   EXPECT_EQ(functions::Log{}(0), std::numeric_limits<int32_t>::min());
 }
 
+const auto name_of_part = [](const auto& tried) {
+  return join(name_of(std::get<0>(tried.param)), "_part", std::get<1>(tried.param));
+};
 const auto types_of_programs = ::testing::Values(DType::float32, DType::float16, DType::bfloat16);
 INSTANTIATE_TEST_SUITE_P(Types, Functions, types_of_programs,
                          [](const auto& type) { return std::string(name_of(type.param)); });
 INSTANTIATE_TEST_SUITE_P(Types, FunctionsOfAPart,
                          ::testing::Combine(types_of_programs, ::testing::Range(size_t{0}, FunctionsOfAPart::parts)),
-                         [](const auto& tried) {
-                           return join(name_of(std::get<0>(tried.param)), "_part", std::get<1>(tried.param));
-                         });
+                         name_of_part);
+INSTANTIATE_TEST_SUITE_P(, GpuIntegers,
+                         ::testing::Combine(::testing::ValuesIn(integer_types),
+                                            ::testing::Range(size_t{0}, GpuIntegers::parts)),
+                         name_of_part);
 
 TEST(FunctionTables, NameEachFunctionAsItsSourceDoes) {
   EXPECT_TRUE(functions::name_in_source<functions::Add>().ends_with("Add"));

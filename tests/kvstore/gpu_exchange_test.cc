@@ -25,7 +25,7 @@ using Floats = std::vector<float>;
 struct Hub {
   std::mutex mutex;
   std::map<size_t, std::map<int, std::vector<NDArray>>> pushed;  // by number and worker
-  std::atomic<int> connections = 0, sums = 0, aborts = 0;
+  std::atomic<int> connections = 0, sums = 0, in_place = 0, aborts = 0;
   std::vector<std::pair<int64_t, bool>> log;  // worker 0's sums: their sizes, and whether they wait for the queue
   std::function<bool(int rank, size_t number)> takes_part = [](int, size_t) { return true; };
 };
@@ -44,6 +44,7 @@ class StandInGpus final : public WorkerGpus {
       EXPECT_EQ(sum.to.context(), gpu_);
       copies.push_back(sum.from.as_copy_in(cpu()));
       ++hub_->sums;
+      if (sum.from.data() == sum.to.data()) ++hub_->in_place;
     }
     const std::lock_guard lock(hub_->mutex);
     hub_->pushed[number_][rank_] = std::move(copies);
@@ -136,6 +137,26 @@ TEST_F(GpuExchangeTest, SumsWhereTheArraysAre) {
     });
     EXPECT_EQ(hub_->connections, workers) << "one connection serves the job";
   }
+}
+
+// An array that is pushed and returned is summed in place; another result leaves it as it is, also for the same key.
+TEST_F(GpuExchangeTest, SumsInPlaceWhatIsReturnedThere) {
+  run(2, [&](Worker& worker) {
+    const KVStorePtr store = device_store(worker);
+    const NDArray array = full({5}, worker.rank + 1, own_gpu(worker));
+    for (const float expected : {3.0f, 6.0f}) {
+      store->pushpull({"a"}, {{array}}, {{array}});
+      EXPECT_EQ(values(array), Floats(5, expected));
+    }
+    EXPECT_EQ(values(summed(*store, "a", array, own_gpu(worker))), Floats(5, 12.0f));
+    EXPECT_EQ(values(array), Floats(5, 6.0f)) << "the pushed array changed";
+
+    auto& early = dynamic_cast<EarlyPush&>(*store);
+    early.push_early({"a"}, {{array}}, 0);
+    store->pushpull({"a"}, {{array}}, {{array}});
+    EXPECT_EQ(values(array), Floats(5, 12.0f));
+  });
+  EXPECT_EQ(hub_->in_place, 2 * 3);
 }
 
 TEST_F(GpuExchangeTest, SumsKeysInAnyOrderOfSeveralStores) {

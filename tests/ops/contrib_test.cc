@@ -68,7 +68,9 @@ TEST(BilinearResize2D, TakesItsSizeFromTheMode) {
   EXPECT_EQ(size_of({.mode = "to_odd_up"}, 5, 8), (Tuple{5, 9}));
   EXPECT_EQ(size_of({.scale_height = 1.5, .scale_width = 0.5, .mode = "odd_scale"}, 5, 8), (Tuple{7, 4}));
   EXPECT_EQ(size_of({.scale_height = 2, .scale_width = 3}, 5, 6), (Tuple{10, 18}));
+  EXPECT_EQ(size_of({.scale_height = 0, .scale_width = 1, .mode = "odd_scale"}, 5, 8), (Tuple{1, 8}));
   EXPECT_TRUE(fails_with([&] { size_of({.scale_height = 0.1, .scale_width = 1}, 5, 6); }, "0 rows"));
+  EXPECT_TRUE(fails_with([&] { bilinear_resize_2d(x, {.scale_height = -1, .scale_width = 1}); }, "scales", "-1"));
   EXPECT_TRUE(fails_with([] { bilinear_resize_2d(zeros({1, 1, 0, 6}), {.height = 3, .width = 3}); }, "(1,1,0,6)"));
   EXPECT_TRUE(fails_with([&] { bilinear_resize_2d(x, {.scale_height = 2}); }, "scale_width"));
   EXPECT_TRUE(fails_with([&] { bilinear_resize_2d(x, {.mode = "odd_scale"}); }, "odd_scale"));

@@ -24,6 +24,12 @@ TEST(UnravelIndex, TakesNumbersThatAreNone) {
             Shape({1}));
 }
 
+TEST(RavelMultiIndex, MultipliesByAnyExtents) {
+  const NDArray indices = array(std::vector<int>{1, 2, 3, 4}, {2, 2});
+  EXPECT_EQ(invoke(ravel_multi_index, {indices}, {.shape = {7, 0}})[0].to_vector<int>(), (std::vector<int>{3, 4}));
+  EXPECT_EQ(invoke(ravel_multi_index, {indices}, {.shape = {7, -3}})[0].to_vector<int>(), (std::vector<int>{0, -2}));
+}
+
 TEST(UnravelIndex, SaysWhatIsWrong) {
   const auto x = Symbol::variable("x");
   EXPECT_TRUE(fails_with([&] { unravel_index(x, {.shape = {3, 0}}); }, "shape", "(3, 0)"));

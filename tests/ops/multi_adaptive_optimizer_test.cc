@@ -64,6 +64,20 @@ TEST(MultiLamb, TakesTheNormsOfLongWeights) {
   }
 }
 
+TEST(MultiLamb, CountsUpdatesForTheBiasCorrectionAlone) {
+  for (const Context context : all_devices()) {
+    SCOPED_TRACE(join(context));
+    const auto updated = [&](int64_t count) {
+      const NDArray weight = full({3}, 0.5, context);
+      invoke(multi_lamb_update, {weight, full({3}, 2, context), full({3}, 0, context), full({3}, 0, context)},
+             {.learning_rates = {0.1}, .wds = {0}, .bias_correction = false, .step_count = {count}}, {.out = {weight}});
+      return weight;
+    };
+    EXPECT_TRUE(same_bits(updated(0), updated(1)));
+    EXPECT_TRUE(same_bits(updated(-2), updated(1)));
+  }
+}
+
 TEST(MultiLamb, RequiresANumberForEachWeight) {
   const std::vector<NDArray> arrays{array({1}), array({1}), array({0}), array({0})};
   EXPECT_TRUE(fails_with(

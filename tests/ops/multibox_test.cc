@@ -69,7 +69,7 @@ TEST(MultiBox, SaysWhatIsWrong) {
   EXPECT_TRUE(fails_with([&] { multi_box_prior(x, {.ratios = {0}}); }, "ratios", "(0"));
   EXPECT_TRUE(fails_with([&] { multi_box_prior(x, {.steps = {0.5, -1}}); }, "steps"));
   EXPECT_TRUE(fails_with([&] { multi_box_target(x, {.variances = {1, 1, 1}}); }, "variances"));
-  EXPECT_TRUE(fails_with([&] { multi_box_detection(x, {.variances = {1, 1, 1, 0}}); }, "variances"));
+  EXPECT_TRUE(fails_with([&] { multi_box_target(x, {.variances = {1, 1, 1, 0}}); }, "variances"));
   const auto target = multi_box_target({x, Symbol::variable("l"), Symbol::variable("c")}, MultiBoxTarget{}, "target");
   EXPECT_TRUE(fails_with(
       [&] {

@@ -188,6 +188,14 @@ void add_resizing(std::vector<OpCase>& cases) {
                    .reference = [](Inputs_ in) { return plain_adaptive(in, 2, 3); },
                    .more_shapes = {{{1, 2, 1, 2}}, {{0, 2, 3, 3}}, {{1, 1, 4, 6}}},
                    .slack = 4});
+  for (const char* size : {"(0, 2)", "(3, 0)"})
+    cases.push_back({.name = join("AdaptiveAvgPooling2D_empty_", size[1]),
+                     .op = "_contrib_AdaptiveAvgPooling2D",
+                     .attributes = {{"output_size", size}},
+                     .inputs = {{"data", {2, 3, 5, 4}}},
+                     .reference = [rows = size[1] - '0', columns = size[4] - '0'](Inputs_) {
+                       return std::vector{Values{{2, 3, rows, columns}, {}}};
+                     }});
   cases.push_back({.name = "AdaptiveAvgPooling2D_of_one",
                    .op = "_contrib_AdaptiveAvgPooling2D",
                    .inputs = {{"data", {2, 3, 5, 4}}},
@@ -388,6 +396,15 @@ void add_functions(std::vector<OpCase>& cases) {
                    .dtypes = numbers,
                    .differentiable = false,
                    .more_shapes = {{{5}}, {{0, 2}}}});
+  cases.push_back({.name = "arange_like_downwards",
+                   .op = "_contrib_arange_like",
+                   .attributes = {{"start", "2"}, {"step", "3"}, {"repeat", "-2"}},
+                   .inputs = {{"data", {5}}},
+                   .reference =
+                       [](Inputs_) {
+                         return std::vector{Values{{5}, {2, 2, -1, -1, -4}}};
+                       },
+                   .differentiable = false});
   cases.push_back({.name = "arange_like_along_an_axis",
                    .op = "_contrib_arange_like",
                    .attributes = {{"start", "0.5"}, {"step", "0.5"}, {"axis", "-1"}},
@@ -559,6 +576,18 @@ void add_layers(std::vector<OpCase>& cases) {
                                  out.data.push_back(type == "max" ? most : type == "avg" ? sum / 4 : sum);
                                }
                            return std::vector{out};
+                         },
+                     .slack = 4});
+  for (const char* type : {"max", "avg", "sum"})
+    cases.push_back({.name = join("Pooling_v1_padded_beyond_the_kernel_", type),
+                     .op = "Pooling_v1",
+                     .attributes = {{"kernel", "(1, 2)"}, {"stride", "(2, 3)"}, {"pad", "(1, 2)"}, {"pool_type", type}},
+                     .inputs = {{"data", {1, 1, 2, 2}, 1, 20}},
+                     .reference =
+                         [type = std::string(type)](Inputs_ in) {
+                           // Windows that hold zeros alone, and one with the last element of the data.
+                           const double last = in[0].data[3];
+                           return std::vector{Values{{1, 1, 2, 2}, {0, 0, 0, type == "avg" ? last / 2 : last}}};
                          },
                      .slack = 4});
   cases.push_back({.name = "Pooling_v1_global",

@@ -170,6 +170,13 @@ void add_colours(std::vector<OpCase>& cases) {
                    .reference = identity,
                    .dtypes = pixels,
                    .differentiable = false});
+  cases.push_back({.name = "image_random_color_jitter_below_0",
+                   .op = "_image_random_color_jitter",
+                   .attributes = {{"brightness", "-0.5"}, {"contrast", "-1"}, {"saturation", "-2"}, {"hue", "-0.5"}},
+                   .inputs = {{"data", {2, 2, 3}, 0, 255}},
+                   .reference = identity,
+                   .dtypes = pixels,
+                   .differentiable = false});
   cases.push_back({.name = "image_random_lighting",
                    .op = "_image_random_lighting",
                    .attributes = {{"alpha_std", "0"}},

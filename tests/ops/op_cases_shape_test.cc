@@ -59,6 +59,19 @@ void add_shape_cases(std::vector<OpCase>& cases) {
   add("Pad", "Pad", {{"mode", "edge"}, {"pad_width", "(0, 0, 1, 0)"}}, {"data", {1, 2}}, moved({1, 3}, {0, 0, 1}));
   add("Pad_mirrored", "Pad", {{"mode", "reflect"}, {"pad_width", "(0, 0, 0, 0, 2, 1, 1, 1)"}}, {"data", {2, 1, 3, 4}});
   add("Pad_constant", "Pad", {{"mode", "constant"}, {"constant_value", "1.5"}, {"pad_width", "(1, 0, 0, 2)"}}, matrix);
+  // Negative widths cut off; (1, -1) moves the elements, since the extent stays the same.
+  add("Pad_cut", "Pad", {{"mode", "edge"}, {"pad_width", "(-1, 1, 1, -2)"}}, matrix, moved({2, 2}, {3, 3, 3, 3}));
+  add("Pad_moved", "Pad", {{"mode", "constant"}, {"pad_width", "(0, 0, 1, -1, -1, 1)"}}, {"data", {2, 2, 3}},
+      [](Inputs_ in) {
+        const auto& d = in[0].data;
+        return std::vector{Values{{2, 2, 3}, {0, 0, 0, d[1], d[2], 0, 0, 0, 0, d[7], d[8], 0}}};
+      });
+  add("Pad_cut_mirrored", "Pad", {{"mode", "reflect"}, {"pad_width", "(0, 0, -1, 2, 2, -3)"}}, {"data", {2, 3, 4}});
+  add("Pad_cut_beyond", "Pad", {{"mode", "reflect"}, {"pad_width", "(-5, 3, 0, 0)"}}, {"data", {4, 2}},
+      moved({2, 2}, {2, 3, 0, 1}));
+  add("Pad_all_cut", "Pad", {{"mode", "constant"}, {"pad_width", "(0, 0, -1, -2)"}}, matrix, [](Inputs_) {
+    return std::vector{Values{{2, 0}, {}}};
+  });
   cases.push_back({.name = "stack",
                    .op = "stack",
                    .attributes = {{"num_args", "2"}},

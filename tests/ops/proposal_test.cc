@@ -52,7 +52,7 @@ TEST(Proposal, SaysWhatIsWrong) {
   EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"p", {1, 4, 3, 3}}}); }, "cls_prob", "(1,4,3,3)"));
   EXPECT_TRUE(fails_with([] { proposal(Symbol::variable("p"), {.scales = {}}); }, "scales"));
   EXPECT_TRUE(fails_with([] { proposal(Symbol::variable("p"), {.ratios = {1, -1}}); }, "ratios"));
-  EXPECT_TRUE(fails_with([] { proposal(Symbol::variable("p"), {.rpn_post_nms_top_n = 0}); }, "rpn_post_nms_top_n"));
+  EXPECT_TRUE(fails_with([] { proposal(Symbol::variable("p"), {.rpn_post_nms_top_n = -1}); }, "rpn_post_nms_top_n"));
 }
 
 }  // namespace

@@ -100,6 +100,20 @@ TEST(Mean, DividesByTheNumberOfElements) {
   EXPECT_EQ(mean(array({1, 2, 4}, cpu(), DType::int32)).item(), 2);
 }
 
+TEST(Reduce, TakesAxesAsANumberAListOrATuple) {
+  const NDArray data = counted({2, 3, 2});
+  const NDArray expected = sum(data, {.axis = Tuple{0, 1}});
+  EXPECT_EQ(expected.shape(), Shape({2}));
+  EXPECT_TRUE(same_bits(sum(data, {.axis = {0, 1}}), expected));
+  EXPECT_TRUE(same_bits(sum(data, {.axis = std::optional<Tuple>(Tuple{0, 1})}), expected));
+  EXPECT_TRUE(same_bits(sum(data, {.axis = {1}}), sum(data, {.axis = 1})));
+  EXPECT_TRUE(same_bits(sum(data, {.axis = {}}), sum(data, {.axis = std::nullopt})));
+  const Sum listed{.axis = {0, 1}}, as_tuple{.axis = Tuple{0, 1}};
+  EXPECT_TRUE(listed.axis == as_tuple.axis);
+  EXPECT_TRUE(listed.axis == (Tuple{0, 1}));
+  EXPECT_TRUE(Sum{}.axis == std::nullopt);
+}
+
 TEST(Reduce, GradientsAgreeWithFiniteDifferences) {
   const auto data = random_array({2, 3, 4}, 1, -1, 1, DType::float64);
   for (const Tuple& axes : {Tuple{}, Tuple{0}, Tuple{1}, Tuple{-1}, Tuple{0, 2}, Tuple{0, 1, 2}})

@@ -125,6 +125,94 @@ TEST(RuleOptimizer, CountsAllParametersOfAJointUpdateFirst) {
   EXPECT_EQ(rate_of_first(true), 0.2);
 }
 
+// An update that a device leaves out, and what is asked about it: `made` counts its calls.
+class ConditionalUpdates : public ::testing::Test {
+ protected:
+  void update(bool is_made) {
+    ResumeState before = optimizer.resume_state();
+    StateTree state;
+    optimizer.update({"a", zeros({1}), zeros({1}), &state});
+    optimizer.count_if(
+        [this, is_made] {
+          ++asked;
+          return is_made;
+        },
+        std::move(before));
+  }
+
+  // The rate is halved after every second update.
+  LRSchedulerPtr schedule = std::make_shared<FactorScheduler>(FactorSchedule{.step = 2, .factor = 0.5, .base_lr = 0.5});
+  Recording made{{{"learning_rate", 0.5}, {"lr_scheduler", schedule}}};
+  Optimizer& optimizer = made.optimizer;
+  int asked = 0;
+};
+
+TEST_F(ConditionalUpdates, AreCountedIfTheyWereMade) {
+  for (int i = 0; i < 4; ++i) {
+    update(true);
+    EXPECT_EQ(asked, i) << "the result of the last update is not needed yet";
+  }
+  EXPECT_EQ(optimizer.num_update(), 4);
+  EXPECT_EQ(optimizer.count_of("a"), 4);
+  EXPECT_EQ(asked, 4) << "once for each update";
+  EXPECT_EQ(made.rule.steps_.back().lr, 0.25);
+}
+
+TEST_F(ConditionalUpdates, LeaveNoTraceIfTheyWereNotMade) {
+  update(true);
+  update(true);
+  const ResumeState before = optimizer.resume_state();
+  update(false);
+  EXPECT_EQ(made.rule.steps_.back().count, 3);
+  EXPECT_EQ(made.rule.steps_.back().lr, 0.25);
+  EXPECT_EQ(optimizer.learning_rate(), 0.5) << "that of the second update";
+  const ResumeState after = optimizer.resume_state();
+  EXPECT_EQ(after.num_update, before.num_update);
+  EXPECT_EQ(after.index_update_count, before.index_update_count);
+  EXPECT_EQ(after.numbers, before.numbers) << "of the schedule and the rule";
+  update(true);
+  EXPECT_EQ(made.rule.steps_.back().count, 3);
+  EXPECT_EQ(made.rule.steps_.back().lr, 0.25);
+}
+
+TEST_F(ConditionalUpdates, OfAParameterThatHadNoneLeaveItUncounted) {
+  update(false);
+  EXPECT_TRUE(optimizer.resume_state().index_update_count.empty());
+  EXPECT_EQ(optimizer.count_of("a"), 0);
+}
+
+TEST_F(ConditionalUpdates, KeepAScheduleThatTheUserHasChangedMeanwhile) {
+  update(true);
+  update(false);
+  schedule->set_base_lr(0.125);
+  EXPECT_EQ(optimizer.num_update(), 1);
+  EXPECT_EQ(optimizer.learning_rate(), 0.125);
+}
+
+TEST_F(ConditionalUpdates, AreForgottenWhenStatesAreRestored) {
+  update(true);
+  const ResumeState first = optimizer.resume_state();
+  update(false);
+  optimizer.restore(first);
+  EXPECT_EQ(optimizer.num_update(), 1);
+  update(true);
+  optimizer.restore(first);
+  EXPECT_EQ(optimizer.num_update(), 1);
+}
+
+TEST(RuleOptimizer, IsConditionalWhereUpdatesAreElementwiseOperators) {
+  const auto is_conditional = [](const std::string& name, const OptimizerParams& params = {}) {
+    return Optimizer::create(name, params)->is_conditional();
+  };
+  for (const char* name : {"sgd", "nag", "adam", "adamw", "rmsprop", "ftrl", "signum"})
+    EXPECT_TRUE(is_conditional(name)) << name;
+  for (const char* name : {"lars", "lamb", "lbsgd", "nadam", "sgld", "groupadagrad", "test"})
+    EXPECT_FALSE(is_conditional(name)) << name;
+  EXPECT_FALSE(is_conditional("sgd", {{"clip_global_norm", 1.0}})) << "the host reads the norm";
+  EXPECT_TRUE(is_conditional("sgd", {{"multi_precision", true}}));
+  EXPECT_FALSE(is_conditional("adam", {{"multi_precision", true}})) << "the copy is written separately";
+}
+
 TEST(RuleOptimizer, UpdatesAFloat32CopyWhereTheRuleDoesNot) {
   Recording made({{"multi_precision", true}});
   Updater updater(std::shared_ptr<Optimizer>(&made.optimizer, [](Optimizer*) {}));

@@ -7,6 +7,7 @@
 #include "symbind/ops/amp.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/recompute.h"
 #include "symbind/train/mixed_precision.h"
@@ -282,6 +283,14 @@ TEST(FuseNormRelu, KeepsStatisticsThatAreOutputs) {
   expect_same_numbers(Symbol::group({relu(made[0], "relu"), made[1], made[2]}));
 }
 
+// The ends of residual units, with and without signs (fuse_relu_signs_test.cc).
+int sums_and_relus(const Graph& graph) {
+  return count_op(graph, "_BatchNorm_Add_Relu") + count_op(graph, "_BatchNorm_Signs");
+}
+int sum_and_relu_gradients(const Graph& graph) {
+  return count_op(graph, "_backward_BatchNorm_Add_Relu") + count_op(graph, "_backward_BatchNorm_Signs");
+}
+
 // The end of a residual unit: ReLU of a norm and the unit's input, which the next unit reads twice.
 Symbol residual_units() {
   const Symbol first = relu(norm(conv(var("data"), "a"), "bn1"), "relu1");
@@ -292,15 +301,15 @@ Symbol residual_units() {
 TEST(FuseNormRelu, FusesTheSumOfAResidualUnitOnlyWhereTheDeviceHasAKernel) {
   const Symbol net = residual_units();
   const Graph on_cpu = fused(net, true);
-  EXPECT_EQ(count_op(on_cpu, "_BatchNorm_Add_Relu") + count_op(on_cpu, "_backward_BatchNorm_Add_Relu"), 0);
+  EXPECT_EQ(sums_and_relus(on_cpu) + sum_and_relu_gradients(on_cpu), 0);
   if (testing::built_with_cuda()) {
     const Graph on_gpu = fused(net, true, gpu(0));
-    EXPECT_EQ(count_op(on_gpu, "_BatchNorm_Add_Relu"), 2);
-    EXPECT_EQ(count_op(on_gpu, "_backward_BatchNorm_Add_Relu"), 2);
+    EXPECT_EQ(sums_and_relus(on_gpu), 2);
+    EXPECT_EQ(sum_and_relu_gradients(on_gpu), 2);
     EXPECT_EQ(count_op(on_gpu, "BatchNorm") + count_op(on_gpu, "_backward_BatchNorm"), 0);
     int of_two = 0;
     for (const GraphNode& node : on_gpu.nodes)
-      if (const auto* params = params_if<BatchNormAddReluGrad>(node)) of_two += params->two_grads;
+      if (const auto* params = params_if<BatchNormSignsGrad>(node)) of_two += params->two_grads;
     EXPECT_EQ(of_two, 1) << "two operators read the first unit, one the second";
     EXPECT_EQ(count_op(on_gpu, "elemwise_add"), 1) << "only at the first ReLU, which is not of a residual unit";
   }
@@ -353,10 +362,10 @@ TEST(Fuse, MixedPrecisionWithinAnyBudgetIsConsistentOnEveryDevice) {
 TEST(FuseNormRelu, LeavesASumAloneThatSomebodyElseReads) {
   if (!testing::built_with_cuda()) GTEST_SKIP() << "built without CUDA";
   const Symbol x = conv(var("data"), "a"), sum = norm(x, "bn") + x;
-  EXPECT_EQ(count_op(fused(relu(sum, "relu") * sum, true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
+  EXPECT_EQ(sums_and_relus(fused(relu(sum, "relu") * sum, true, gpu(0))), 0);
   const Symbol made = norm(x, "bn");
-  EXPECT_EQ(count_op(fused(relu(made + x, "relu") * made, true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
-  EXPECT_EQ(count_op(fused(relu(made + made, "relu"), true, gpu(0)), "_BatchNorm_Add_Relu"), 0);
+  EXPECT_EQ(sums_and_relus(fused(relu(made + x, "relu") * made, true, gpu(0))), 0);
+  EXPECT_EQ(sums_and_relus(fused(relu(made + made, "relu"), true, gpu(0))), 0);
 }
 
 // Fused, the statistics would be computed where the ReLU is, after their readers.

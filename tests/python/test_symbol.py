@@ -226,3 +226,42 @@ def test_nodes_of_other_namespaces_are_named_after_their_functions():
     with mx.name.Prefix("a_"):
         assert mx.sym.contrib.box_nms(x).name == "a_box_nms0"
         assert mx.sym.contrib.box_nms(x, name="n").name == "a_n"
+
+
+def test_thousands_of_arguments_are_given_by_name():
+    names = [f"input{i}" for i in range(2500)]
+    variables = [mx.sym.Variable(name) for name in names]
+    net = mx.sym.add_n(*variables)
+    shapes = dict.fromkeys(names, (2,))
+    assert net.infer_shape(**shapes)[1] == [(2,)]
+    assert net.infer_shape_partial(**shapes)[1] == [(2,)]
+    types = dict.fromkeys(names, "float32")
+    assert net.infer_type(**types)[1] == [np.float32] and net.infer_type_partial(**types)[1] == [np.float32]
+    other = net(**{name: mx.sym.Variable("other_" + name) for name in names})
+    assert other.list_arguments() == ["other_" + name for name in names]
+    ones = dict.fromkeys(names, mx.nd.ones((2,)))
+    np.testing.assert_array_equal(net.eval(mx.cpu(), **ones)[0].asnumpy(), [2500, 2500])
+    executor = net.simple_bind(mx.cpu(), grad_req="null", **shapes)
+    np.testing.assert_array_equal(executor.forward(is_train=False, **ones)[0].asnumpy(), [2500, 2500])
+    wider = executor.reshape(allow_up_sizing=True, **dict.fromkeys(names, (3,)))
+    assert wider.forward()[0].shape == (3,)
+
+
+def test_any_name_is_an_argument():
+    net = mx.sym.Variable("self") * mx.sym.Variable("kwargs")
+    assert net.infer_shape(self=(2,), kwargs=(2,))[1] == [(2,)]
+    executor = net.simple_bind(mx.cpu(), self=(1,), kwargs=(1,))
+    outputs = executor.forward(self=mx.nd.full((1,), 3), kwargs=mx.nd.full((1,), 2))
+    assert outputs[0].asscalar() == 6
+    assert net(self=mx.sym.Variable("a")).list_arguments() == ["a", "kwargs"]
+
+
+def test_a_warning_about_inference_names_the_line_of_the_call():
+    with pytest.warns(UserWarning, match="shapes") as warnings:
+        mlp().infer_shape()
+    assert warnings[0].filename == __file__
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(TypeError, match="Symbol.simple_bind.*'ctx'"):
+        mlp().simple_bind()

@@ -5,7 +5,7 @@ import json as _json
 import numpy as _np
 
 from .. import _symbind
-from .._functions import with_numpy_number
+from .._functions import install_method, with_numpy_number
 from ..base import NotImplementedForSymbol
 from ..ndarray._methods import install_fluent, install_python2_names
 
@@ -27,7 +27,65 @@ def _bind(self, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
     return self._bind(ctx, args, args_grad, grad_req, aux_states, group2ctx, shared_exec)
 
 
-def _eval(self, ctx=None, **kwargs):
+def _infer_shape(self, /, *args, **kwargs):
+    """Shapes of arguments, outputs and auxiliary states from those known; three None, and a warning, where some stay
+    unknown."""
+    return self._infer_shape(args, kwargs)
+
+
+def _infer_shape_partial(self, /, *args, **kwargs):
+    """The same, with 0 for a dimension that stays unknown and () for a shape; -1 for a dimension with np_shape."""
+    return self._infer_shape_partial(args, kwargs)
+
+
+def _infer_type(self, /, *args, **kwargs):
+    """Types of arguments, outputs and auxiliary states from those known; three None, and a warning, where some stay
+    unknown."""
+    return self._infer_type(args, kwargs)
+
+
+def _infer_type_partial(self, /, *args, **kwargs):
+    """The same, with None for a type that stays unknown."""
+    return self._infer_type_partial(args, kwargs)
+
+
+def _simple_bind(
+    self,
+    /,
+    ctx,
+    grad_req="write",
+    type_dict=None,
+    stype_dict=None,
+    group2ctx=None,
+    shared_arg_names=None,
+    shared_exec=None,
+    shared_buffer=None,
+    memory_budget=0,
+    **kwargs,
+):
+    """Infers every shape and type, allocates every array filled with zeros, and binds to them.
+    memory_budget: bytes of working memory that training should need at most, by recomputing in backward what forward
+    computed; 0 for no limit."""
+    return self._simple_bind(
+        ctx,
+        grad_req,
+        type_dict,
+        stype_dict,
+        group2ctx,
+        shared_arg_names,
+        shared_exec,
+        shared_buffer,
+        memory_budget,
+        kwargs,
+    )
+
+
+def _call(self, /, *args, **kwargs):
+    """A copy of the network with symbols in place of its variables: in order, or by name."""
+    return self._composed(args, kwargs)
+
+
+def _eval(self, /, ctx=None, **kwargs):
     """The outputs for arguments given by name."""
     return self.bind(_symbind.current_context() if ctx is None else ctx, kwargs).forward()
 
@@ -172,6 +230,7 @@ def install(cls):
     install_fluent(cls, symbolic=True)
     cls.__repr__ = _repr
     cls.__iter__ = _iter
+    cls.__call__ = _call
     cls.bind = _bind
     cls.eval = _eval
     cls.reshape = _reshape
@@ -196,5 +255,10 @@ def install(cls):
     cls.__setstate__ = _set_state
     cls.__array_priority__ = 1000.0
     install_python2_names(cls, cls.__truediv__)
+    install_method(cls, "infer_shape", _infer_shape)
+    install_method(cls, "infer_shape_partial", _infer_shape_partial)
+    install_method(cls, "infer_type", _infer_type)
+    install_method(cls, "infer_type_partial", _infer_type_partial)
+    install_method(cls, "simple_bind", _simple_bind)
     for name in ("asnumpy", "asscalar", "copy", "copyto", "as_in_context", "detach", "backward", "wait_to_read"):
         setattr(cls, name, _only_arrays(name))

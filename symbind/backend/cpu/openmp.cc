@@ -5,6 +5,8 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+
+#include "symbind/backend/cpu/thread_cores.h"
 #endif
 
 namespace symbind::openmp {
@@ -33,10 +35,20 @@ void set_max_threads(int threads) {
 
 bool in_parallel() { return omp_in_parallel(); }
 
+void separate_threads() {
+  if (omp_get_proc_bind() != omp_proc_bind_false) return;  // the user has chosen the cores
+  thread_local cpu::ThreadCores cores;
+  cores.keep_apart(max_threads(), [](int threads, const std::function<void(int)>& function) {
+#pragma omp parallel num_threads(threads)
+    function(omp_get_thread_num());
+  });
+}
+
 // Every loop uses all threads of the calling thread, even if it has fewer pieces: when a team is smaller than the
 // previous one, libgomp ends the superfluous threads, and starts others for the next large team. oneDNN's loops use all
 // threads.
 void run_ranges(int64_t count, int pieces, RangeFunction function, void* context) {
+  separate_threads();
   std::exception_ptr thrown;
 #pragma omp parallel num_threads(std::max(pieces, max_threads()))
   {
@@ -56,6 +68,7 @@ void run_ranges(int64_t count, int pieces, RangeFunction function, void* context
 int max_threads() { return 1; }
 void set_max_threads(int) {}
 bool in_parallel() { return false; }
+void separate_threads() {}
 void run_ranges(int64_t count, int, RangeFunction function, void* context) { function(context, 0, count); }
 
 #endif

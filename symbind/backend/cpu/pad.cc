@@ -50,9 +50,10 @@ std::unique_ptr<Kernel> build_pad(const NodeView& node) {
             const int64_t index = last.shown_at(position);
             to[position] = index >= 0 ? from[index] : constant;
           };
-          for (int64_t position = 0; position < last.before; ++position) show(position);
-          std::copy_n(from, last.extent, to + last.before);
-          for (int64_t position = last.before + last.extent; position < length; ++position) show(position);
+          const int64_t first = last.inside_begin(), after = last.inside_end();
+          for (int64_t position = 0; position < first; ++position) show(position);
+          if (first < after) std::copy_n(from + (first - last.before), after - first, to + first);
+          for (int64_t position = after; position < length; ++position) show(position);
         }
       });
     });
@@ -71,11 +72,14 @@ void for_shown_rows(std::span<const PadAxis> axes, const int64_t* index, const T
 // Adds a row of dy to that of the data, or assigns it if it is the first: the interior, then the borders.
 template <class T, class C>
 void add_shown(const PadAxis& axis, const T* dy, bool is_first, C* sums) {
-  const T* const inside = dy + axis.before;
-  if (is_first)
-    for (int64_t i = 0; i < axis.extent; ++i) sums[i] = static_cast<C>(inside[i]);
-  else
-    for (int64_t i = 0; i < axis.extent; ++i) sums[i] = functions::add(sums[i], static_cast<C>(inside[i]));
+  const int64_t first = axis.inside_begin(), after = axis.inside_end(), count = after - first;
+  C* const shown = sums + (count > 0 ? first - axis.before : 0);
+  if (is_first) {
+    if (count < axis.extent) std::fill_n(sums, axis.extent, C(0));  // some are cut off
+    for (int64_t i = 0; i < count; ++i) shown[i] = static_cast<C>(dy[first + i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) shown[i] = functions::add(shown[i], static_cast<C>(dy[first + i]));
+  }
   if (axis.mode == PadAxis::Mode::constant) return;
   const auto add_border = [&](int64_t begin, int64_t end) {
     for (int64_t position = begin; position < end; ++position) {
@@ -83,16 +87,17 @@ void add_shown(const PadAxis& axis, const T* dy, bool is_first, C* sums) {
       sum = functions::add(sum, static_cast<C>(dy[position]));
     }
   };
-  add_border(0, axis.before);
-  add_border(axis.before + axis.extent, axis.length);
+  add_border(0, first);
+  add_border(after, axis.length);
 }
 
-// The gradient of one row of the data.
+// The gradient of one row of the data; zeros where the row is cut off.
 template <class T, class C>
 void sum_row(std::span<const PadAxis> axes, const int64_t* index, const T* dy, C* sums) {
   bool is_first = true;
   for_shown_rows(axes, index, dy,
                  [&](const T* row) { add_shown(axes.back(), row, std::exchange(is_first, false), sums); });
+  if (is_first) std::fill_n(sums, axes.back().extent, C(0));
 }
 
 std::unique_ptr<Kernel> build_pad_grad(const NodeView& node) {

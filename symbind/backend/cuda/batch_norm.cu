@@ -6,6 +6,7 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/relu_gradient_sums.cuh"
+#include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/conv_statistics.h"
@@ -161,6 +162,25 @@ struct NormalizeAddRelu {
   }
 };
 
+// Also stores the signs of the results.
+template <class T, class Source>
+struct NormalizeAddReluSigns : NormalizeAddRelu<T, Source> {
+  uint8_t* signs;
+
+  template <int width>
+  __device__ void note(int64_t index, const Pack<T, width>& results) const {
+    if constexpr (width % signs_per_byte == 0) write_signs(signs, index, results);
+  }
+};
+
+template <class T, class Source>
+void queue_add_relu(cudaStream_t stream, const ChannelShape& shape, bool wide, const NormalizeAddRelu<T, Source>& map,
+                    uint8_t* signs, bool after_sums) {
+  if (!signs) return queue_channel_map(stream, shape, wide, map, after_sums);
+  queue_channel_map(stream, shape, wide, NormalizeAddReluSigns<T, Source>{map, signs}, after_sums);
+  if (!is_packed<T>(shape, wide)) queue_signs(stream, shape, map.out, signs);
+}
+
 template <class T, bool relu, class Source>
 struct Normalize {
   static constexpr int rows_at_once = 4;
@@ -290,9 +310,11 @@ ChannelShape channel_shape(const BatchNorm& p, const Tensor& data) {
 }
 
 template <class P>
-constexpr bool has_add = std::is_same_v<P, BatchNormAddRelu>;
+constexpr bool has_signs = std::is_same_v<P, BatchNormSigns> || std::is_same_v<P, BatchNormSignsGrad>;
 template <class P>
-constexpr bool is_add_gradient = std::is_same_v<P, BatchNormAddReluGrad>;
+constexpr bool has_add = std::is_same_v<P, BatchNormAddRelu> || std::is_same_v<P, BatchNormSigns>;
+template <class P>
+constexpr bool is_add_gradient = std::is_same_v<P, BatchNormAddReluGrad> || std::is_same_v<P, BatchNormSignsGrad>;
 template <class P>
 constexpr bool is_gradient = std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> ||
                              std::is_same_v<P, BatchNormGradFromSums> || is_add_gradient<P>;
@@ -337,17 +359,21 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
           show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
               gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
         if constexpr (has_add<P>)
-          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}}, own);
+          queue_add_relu(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+                         has_signs<P> ? args.out<uint8_t>(3) : nullptr, own);
         else
           queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}}, own);
       },
       std::move(traits));
 }
 
-template <class T>
+BatchNormGivenSums as_given_sums(const BatchNormGivenSums& p) { return p; }
+BatchNormGivenSums as_given_sums(const BatchNormSigns& p) { return {p, true, true}; }
+
+template <class T, class P>
 std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNormGivenSums>();
+  const BatchNormGivenSums p = as_given_sums(node.as<P>());
   const ChannelShape shape = channel_shape(p, node.inputs[0]);
   KernelTraits traits{.in_place = {{0, 0}}, .scratch_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>)};
   if (p.add) traits.in_place.push_back({5, 0});
@@ -367,7 +393,8 @@ std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
                                 static_cast<double>(shape.per_channel()), p.eps, static_cast<float>(p.momentum),
                                 p.fix_gamma});
         if (p.add)
-          queue_channel_map(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}}, true);
+          queue_add_relu(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+                         has_signs<P> ? args.out<uint8_t>(3) : nullptr, true);
         else if (p.relu)
           queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}}, true);
         else
@@ -408,30 +435,39 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
       std::move(traits));
 }
 
-template <class T>
+template <class T, class P>
 std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
   using C = compute_type<T>;
-  const auto p = node.as<BatchNormAddReluGrad>();
+  using Results = std::conditional_t<has_signs<P>, SignReader, ResultReader<T>>;
+  const auto p = node.as<P>();
   const ChannelShape shape = channel_shape(p, node.inputs[2]);
   const bool own = uses_batch_statistics(p, node.is_train);
   const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
   // The first pass reads all arrays and writes the gradient of the sum, the second reads that and the data.
-  KernelTraits traits{.in_place = {{0, 3}, {1, 3}, {2, 0}, {1, 0}, {0, 0}},
-                      .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
+  KernelTraits traits{.scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
+  if (has_signs<P>)
+    traits.in_place = {{0, 3}, {2, 0}, {0, 0}};
+  else
+    traits.in_place = {{0, 3}, {1, 3}, {2, 0}, {1, 0}, {0, 0}};
   if (p.two_grads) traits.in_place.push_back({6, 3});
   return make_step(
       node,
       [=](const Args& args) {
-        const T *const dy = args.in<T>(0), *const y = args.in<T>(1), *const x = args.in<T>(2);
+        const T *const dy = args.in<T>(0), *const x = args.in<T>(2);
         const T* const more = p.two_grads ? args.in<T>(6) : nullptr;
+        Results results{};
+        if constexpr (has_signs<P>)
+          results = {args.in<uint8_t>(1), shape};
+        else
+          results = {args.in<T>(1)};
         const Parameters<C> parameters{args.in<C>(3), nullptr, args.in<C>(4), args.in<C>(5), p.fix_gamma};
         T *const dx = args.out<T>(0), *const sum_grad = args.out<T>(3);
         auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
         bool wide = true;
-        for (const void* array : {dy, y, x, more, static_cast<const T*>(dx), static_cast<const T*>(sum_grad)})
+        for (const void* array : std::initializer_list<const void*>{dy, args.inputs[1], x, more, dx, sum_grad})
           wide &= aligned_for_packs(array);
         queue_channel_sums<T>(stream_of(args), shape, wide,
-                              ReluGradientSums<T>{dy, more, y, x, sum_grad, parameters.mean},
+                              ReluGradientSums<T, Results>{dy, more, x, results, sum_grad, parameters.mean},
                               static_cast<std::byte*>(args.scratch) + sums_at,
                               FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
                                                 static_cast<double>(shape.per_channel()), own});
@@ -498,7 +534,15 @@ std::string refuse(const NodeView& node) {
   if (data.shape.size() == 0) return "an empty array";
   if (block_of(data.layout) > 1) return "a blocked layout";
   const BatchNormSize size = size_of(node.as<P>(), data.shape);
+  if (has_signs<P> && data.dtype == DType::float64) return "float64, of which 16 bytes do not fill a byte of signs";
+  if (has_signs<P> && size.channels % widest_channels != 0) return "channels that do not fill bytes of signs";
   return size.per_channel() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
+}
+
+std::string refuse_signs(const NodeView& node) {
+  const auto& p = node.as<BatchNormSigns>();
+  if (p.given_sums && !uses_batch_statistics(p, node.is_train)) return "given statistics";
+  return refuse<BatchNormSigns>(node);
 }
 
 std::string refuse_given_sums(const NodeView& node) {
@@ -514,11 +558,13 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
     if constexpr (std::is_same_v<P, BatchNormRecompute>)
       return build_recompute<T>(node);
     else if constexpr (std::is_same_v<P, BatchNormGivenSums>)
-      return build_given_sums<T>(node);
+      return build_given_sums<T, P>(node);
+    else if constexpr (std::is_same_v<P, BatchNormSigns>)
+      return node.as<P>().given_sums ? build_given_sums<T, P>(node) : build_forward<T, P>(node);
     else if constexpr (std::is_same_v<P, BatchNormGradFromSums>)
       return build_from_sums<T>(node);
     else if constexpr (is_add_gradient<P>)
-      return build_add_backward<T>(node);
+      return build_add_backward<T, P>(node);
     else if constexpr (is_gradient<P>)
       return build_backward<T, P>(node);
     else
@@ -559,6 +605,9 @@ void add_batch_norm(ImplementationTable& table) {
   add<BatchNormAddRelu>(table, Tier::specialised);
   add<BatchNormAddReluGrad>(table, Tier::specialised);
   add<BatchNormGradFromSums>(table, Tier::specialised);
+  add<BatchNormSignsGrad>(table, Tier::specialised);
+  table.add<BatchNormSigns>(
+      {"cuda", refuse_signs, build<BatchNormSigns>, preferred_layouts<BatchNormSigns>, false, Tier::specialised});
   table.add<BatchNormGivenSums>({"cuda", refuse_given_sums, build<BatchNormGivenSums>,
                                  preferred_layouts<BatchNormGivenSums>, false, Tier::specialised});
 }

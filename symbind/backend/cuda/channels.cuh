@@ -25,6 +25,12 @@ template <class T>
 inline constexpr int channel_width = widest<T>;
 inline constexpr int widest_channels = 8;  // of half precision
 
+// Are 16 bytes of neighbouring channels processed together? `wide`: may the arrays be read 16 bytes at a time?
+template <class T>
+bool is_packed(const ChannelShape& shape, bool wide) {
+  return wide && shape.last() && shape.channels % channel_width<T> == 0;
+}
+
 template <class C>
 struct PairOf {
   C first, second;
@@ -230,13 +236,13 @@ void queue_finish_sums(cudaStream_t stream, const PairOf<C>* sums, int64_t piece
   launch_after_ours(finish_sums<C, Finish>, grid, block, stream, sums, pieces, channels, finish);
 }
 
-// `wide`: may the arrays be read 16 bytes at a time? Needs piece_bytes() of scratch.
+// Needs piece_bytes() of scratch.
 template <class T, class Terms, class Finish>
 void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wide, const Terms& terms, void* scratch,
                         const Finish& finish) {
   using C = typename Terms::Compute;
   auto* const sums = static_cast<PairOf<C>*>(scratch);
-  const bool packed = wide && shape.last() && shape.channels % channel_width<T> == 0;
+  const bool packed = is_packed<T>(shape, wide);
   const ChannelCut cut = cut_channels(shape, packed ? channel_width<T> : 1);
   if (packed)
     sum_last_channels<channel_width<T>><<<cut.grid(), cut.block(), 0, stream>>>(shape, cut.piece_length, terms, sums);
@@ -248,6 +254,12 @@ void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wid
 }
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------
+
+// Maps with a method note(index, results) store more about the results of neighbouring channels, where those are last.
+template <class Map, class Results>
+__device__ void note_results(const Map& map, int64_t index, const Results& results) {
+  if constexpr (requires { map.note(index, results); }) map.note(index, results);
+}
 
 // map.at(channel) returns the per-channel data of the map, map.load<width>(index) reads its arrays, map(…) is the
 // result of one element. Pieces run from the end to the beginning: the data that a preceding sum read last may still be
@@ -272,6 +284,7 @@ __global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
 #pragma unroll
     for (int k = 0; k < width; ++k) result.element[k] = store<T>(map(of_channel[k], values, k));
     *reinterpret_cast<Pack<T, width>*>(map.out + index) = result;
+    note_results(map, index, result);
   };
   int64_t row = begin + threadIdx.y;
   for (; row + (batch - 1) * step < end; row += batch * step) {
@@ -307,7 +320,7 @@ template <class Map>
 void queue_channel_map(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map,
                        bool after_sums = false) {
   using T = typename Map::Element;
-  const bool packed = wide && shape.last() && shape.channels % channel_width<T> == 0;
+  const bool packed = is_packed<T>(shape, wide);
   const ChannelCut cut = cut_channels(shape, packed ? channel_width<T> : 1);
   const auto kernel = packed         ? map_last_channels<channel_width<T>, Map>
                       : shape.last() ? map_last_channels<1, Map>

@@ -67,8 +67,12 @@ void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem,
       wide &= aligned_for_packs(array);
     queue_channel_sums<T>(
         stream, data_shape(problem), wide,
-        ReluGradientSums<T>{gradient, static_cast<const T*>(arrays.more_grad), static_cast<const T*>(arrays.activation),
-                            static_cast<const T*>(arrays.norm_data), gradient, static_cast<const float*>(arrays.mean)},
+        ReluGradientSums<T, ResultReader<T>>{gradient,
+                                             static_cast<const T*>(arrays.more_grad),
+                                             static_cast<const T*>(arrays.norm_data),
+                                             {static_cast<const T*>(arrays.activation)},
+                                             gradient,
+                                             static_cast<const float*>(arrays.mean)},
         scratch,
         StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
   };

@@ -7,6 +7,7 @@
 #include "symbind/backend/cuda/device.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/core/update_condition.h"
 #include "symbind/ops/custom.h"
 
 namespace symbind::cuda_backend {
@@ -60,6 +61,7 @@ class HostStep final : public Kernel {
   }
 
   void run(const Args& args) override {
+    require(!UpdateCondition::current(), where_, " runs on the host, where a device cannot leave it out");
     device_.note(where_);
     const PoolBlock memory(device_.pinned(), total_);
     require(memory.data() != nullptr, where_, " no pinned host memory: ", total_, " bytes were asked for");

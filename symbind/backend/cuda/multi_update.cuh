@@ -11,6 +11,7 @@
 
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/core/update_condition.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -54,10 +55,11 @@ __device__ C apply_rule(const Rule& rule, C weight, C gradient, C* states, std::
 }
 
 // `finish(rule, index)` is the rule of the array `first` + index of the operator: values that depend on other arrays
-// are set there. If finish.skips(), weights are copied.
+// are set there. If finish.skips() or the UpdateCondition `made` is 0, weights are copied.
 template <class Update, class Finish>
 __global__ void update_arrays(const __grid_constant__ typename Update::Parts parts,
-                              const __grid_constant__ ArrayBlocks blocks, int64_t first, Finish finish) {
+                              const __grid_constant__ ArrayBlocks blocks, int64_t first, Finish finish,
+                              const float* made) {
   using T = typename Update::T;
   using S = typename Update::S;
   using C = compute_type<S>;
@@ -68,7 +70,7 @@ __global__ void update_arrays(const __grid_constant__ typename Update::Parts par
   const typename Update::Part& part = parts.part[array];
   const int64_t begin = static_cast<int64_t>(blockIdx.x - before) * blockDim.x + threadIdx.x;
   const int64_t step = static_cast<int64_t>(blocks.end[array] - before) * blockDim.x;
-  if (finish.skips()) {
+  if (finish.skips() || (made && *made == 0)) {
     for (int64_t i = begin; i < part.count; i += step) part.out[i] = part.weight[i];
     return;
   }
@@ -150,7 +152,7 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
                        const auto launch = [&]<size_t... index>(std::index_sequence<index...>) {
                          update_arrays<Update><<<grid, block_size, 0, stream_of(args)>>>(
                              typename Update::Parts{{part(index)...}}, blocks, static_cast<int64_t>(first),
-                             make_finish(args));
+                             make_finish(args), UpdateCondition::current());
                        };
                        launch(std::make_index_sequence<arrays_per_launch>{});
                      }

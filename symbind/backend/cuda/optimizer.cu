@@ -5,6 +5,7 @@
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/sampling.h"
 #include "symbind/backend/update_rules.h"
+#include "symbind/core/update_condition.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -21,11 +22,16 @@ __device__ C apply(const Rule& rule, C weight, C gradient, C* states, std::index
   return rule(weight, gradient, states[k]...);
 }
 
-// T is the storage type of weight and gradient, S that of the states.
+// T is the storage type of weight and gradient, S that of the states. If the UpdateCondition `made` is 0, the weight is
+// copied.
 template <int states, bool has_master, class T, class S, class Rule>
 __global__ void update(const T* weight, const T* gradient, T* out, States<S, states + has_master> kept, int64_t count,
-                       Rule rule) {
+                       Rule rule, const float* made) {
   using C = compute_type<S>;
+  if (made && *made == 0) {
+    for (int64_t i = first_element(); i < count; i += element_step()) out[i] = weight[i];
+    return;
+  }
   for (int64_t i = first_element(); i < count; i += element_step()) {
     C now[states + 1];
     for (int k = 0; k < states; ++k) now[k] = load(kept.array[k][i]);
@@ -49,7 +55,7 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Rule& rule) {
                      for (int k = 0; k < states + has_master; ++k)
                        kept.array[k] = args.state<S>(static_cast<size_t>(2 + k));
                      update<states, has_master><<<blocks_for(count), block_size, 0, stream_of(args)>>>(
-                         args.in<T>(0), args.in<T>(1), args.out<T>(), kept, count, rule);
+                         args.in<T>(0), args.in<T>(1), args.out<T>(), kept, count, rule, UpdateCondition::current());
                    },
                    {.in_place = {{0, 0}, {1, 0}}});
 }

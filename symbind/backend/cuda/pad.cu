@@ -36,7 +36,7 @@ struct Axes {
   constexpr const PadAxis& last() const { return axis[rank - 1]; }
 
  private:
-  static bool has_no_border(const PadAxis& axis) { return axis.length == axis.extent; }
+  static bool has_no_border(const PadAxis& axis) { return axis.before == 0 && axis.length == axis.extent; }
 };
 
 // The result by rows along the last axis. A row is the index of the first element that the data's row has; -1: all of

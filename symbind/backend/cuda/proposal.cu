@@ -106,6 +106,7 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const Proposal& params) 
   const size_t left_at = layout.add<int32_t>(size.images * size.searched);
   const size_t counts_at = layout.add<int32_t>(size.images);
   const auto run = [=](const Args& args) {
+    if (size.images * size.wanted == 0) return;
     const cudaStream_t stream = stream_of(args);
     void* const of_sort = scratch_at<std::byte>(args.scratch, sort_at);
     auto* const all = scratch_at<Scored<C>>(args.scratch, all_at);

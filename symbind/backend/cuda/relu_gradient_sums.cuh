@@ -8,16 +8,33 @@
 
 namespace symbind::cuda_backend {
 
+// The results of ReLU, for its gradient: see SignReader.
 template <class T>
+struct ResultReader {
+  const T* y;
+
+  template <int width>
+  __device__ Pack<T, width> load(int64_t index) const {
+    return *reinterpret_cast<const Pack<T, width>*>(y + index);
+  }
+  template <class C, int width>
+  __device__ static C number(const Pack<T, width>& loaded, int k) {
+    return cuda_backend::load(loaded.element[k]);
+  }
+};
+
+template <class T, class Results>
 struct ReluGradientSums {
   static constexpr int rows_at_once = 2;
   using Compute = compute_type<T>;
   using OfChannel = Compute;  // the mean
   template <int width>
   struct Packs {
-    Pack<T, width> dy, more, y, x;
+    Pack<T, width> dy, more, x;
+    decltype(Results{}.template load<width>(0)) results;
   };
-  const T *dy, *more, *y, *x;
+  const T *dy, *more, *x;
+  Results results;
   T* sum_grad;
   const Compute* mean;
 
@@ -27,7 +44,7 @@ struct ReluGradientSums {
     Packs<width> packs;
     packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
     if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
-    packs.y = *reinterpret_cast<const Pack<T, width>*>(y + index);
+    packs.results = results.template load<width>(index);
     packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
     return packs;
   }
@@ -37,8 +54,8 @@ struct ReluGradientSums {
     for (int k = 0; k < width; ++k) {
       T total = packs.dy.element[k];
       if (more) total = store<T>(cuda_backend::load(total) + cuda_backend::load(packs.more.element[k]));
-      packs.dy.element[k] =
-          store<T>(functions::ReluGrad{}(cuda_backend::load(total), cuda_backend::load(packs.y.element[k])));
+      packs.dy.element[k] = store<T>(
+          functions::ReluGrad{}(cuda_backend::load(total), Results::template number<Compute>(packs.results, k)));
     }
     *reinterpret_cast<Pack<T, width>*>(sum_grad + index) = packs.dy;
   }

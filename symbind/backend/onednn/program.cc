@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "symbind/core/log.h"
+#include "symbind/core/openmp.h"
 #include "symbind/core/parallel.h"
 
 namespace symbind::onednn {
@@ -185,6 +186,7 @@ dnnl_status_t Program::try_steps(const std::vector<Step>& steps, const Args& arg
   require(threads_ == 1 || available_threads() == threads_, where_, " was built for ", threads_,
           " threads and cannot run inside a parallel loop or in a forked child: bind again "
           "there");
+  if (threads_ > 1) openmp::separate_threads();
   dnnl_stream_t queue = nullptr;
   try {
     queue = stream().get();

@@ -12,6 +12,8 @@ def cases():
             yield case(
                 "amp_cast", source + "_to_" + target, lambda v: {"data": v.real(3, 2, dtype=source)}, {"dtype": target}
             )
+    for target in ("int32", "int8", "uint8"):
+        yield case("amp_cast", "float32_to_" + target, lambda v: {"data": v.real(3, 2, low=0)}, {"dtype": target})
     yield case("amp_cast", "add", lambda v: {"data": v.real(3, 2)}, {"dtype": "float16"}, grad_req="add")
     yield case("amp_cast", "bad", lambda v: {"data": v.real(2)}, {"dtype": "float8"}, expect_error=True)
     for narrow in ("False", "True"):

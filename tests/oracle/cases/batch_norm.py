@@ -39,6 +39,7 @@ def cases():
         ("free", {"fix_gamma": "False"}),
         ("eps", {"eps": "0.1"}),
         ("eps_tiny", {"eps": "2e-5", "fix_gamma": "False"}),
+        ("eps_below_0", {"eps": "-0.25", "fix_gamma": "False"}),
         ("momentum", {"momentum": "0.5"}),
         ("momentum0", {"momentum": "0"}),
         ("momentum1", {"momentum": "1"}),

@@ -77,6 +77,7 @@ def resize_cases():
     scales = {"scale_height": 1.5, "scale_width": 2}
     yield case(op, "scaled", image(1, 2, 5, 4), scales)
     yield case(op, "odd_scale", image(1, 2, 5, 4), dict(scales, mode="odd_scale"))
+    yield case(op, "odd_scale_of_0", image(1, 2, 5, 4), dict(scales, mode="odd_scale", scale_height=0))
     yield case(
         op,
         "like",
@@ -93,6 +94,8 @@ def resize_cases():
         yield case(op, dtype, image(dtype=dtype), {"output_size": "(2, 3)"})
     for name, size in [("default", None), ("one_number", "3"), ("larger", "(7, 5)"), ("columns", "(1, 4)")]:
         yield case(op, name, image(1, 2, 5, 7), {"output_size": size} if size else {})
+    for size in ["0", "(0, 3)", "(2, 0)"]:
+        yield case(op, "none_" + size, image(1, 2, 5, 7), {"output_size": size})
     yield case(op, "add", image(), {"output_size": "(2, 2)"}, grad_req="add")
 
 
@@ -128,6 +131,8 @@ def index_cases():
         ("last_axis", {"axis": -1, "start": 2}),
         ("repeated", {"repeat": 2}),
         ("repeated_along_an_axis", {"repeat": 3, "axis": 1}),
+        ("downwards", {"repeat": -2, "start": 1, "step": 0.5}),
+        ("downwards_along_an_axis", {"repeat": -1, "axis": 1}),
     ]:
         yield case(op, name, lambda v: {"data": v.real(2, 4)}, attrs, grad_req=None)
     op = "_contrib_index_copy"
@@ -228,6 +233,7 @@ def layer_cases():
         ("plain", {}),
         ("with_gamma", {"fix_gamma": "False", "eps": 0.01, "momentum": 0.8}),
         ("global", {"use_global_stats": "True"}),
+        ("eps_below_0", {"fix_gamma": "False", "eps": -0.25}),
     ]:
         yield case(op, name, lambda v: arrays(v, 4, 3, 2, 2), dict(attrs, key="bn"))
     op = "Pooling_v1"
@@ -236,6 +242,9 @@ def layer_cases():
         ("max_of_zeros", {"kernel": "(3, 3)", "stride": "(2, 2)", "pad": "(1, 1)"}),
         ("avg", {"kernel": "(3, 2)", "stride": "(2, 1)", "pad": "(1, 1)", "pool_type": "avg"}),
         ("sum", {"kernel": "(2, 2)", "pool_type": "sum"}),
+        ("max_wide_pad", {"kernel": "(1, 2)", "stride": "(2, 2)", "pad": "(1, 3)"}),
+        ("avg_wide_pad", {"kernel": "(3, 2)", "stride": "(2, 1)", "pad": "(3, 2)", "pool_type": "avg"}),
+        ("sum_wide_pad", {"kernel": "(2, 2)", "stride": "(2, 2)", "pad": "(3, 4)", "pool_type": "sum"}),
         ("avg_rounded_up", {"kernel": "(3, 3)", "stride": "(2, 2)", "pool_type": "avg", "pooling_convention": "full"}),
         ("global", {"kernel": "(1, 1)", "global_pool": "True", "pool_type": "avg"}),
         ("global_max", {"kernel": "(2, 2)", "global_pool": "True"}),

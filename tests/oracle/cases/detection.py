@@ -48,6 +48,7 @@ def proposal_cases():
             dict(small, threshold="1"),
             grad_req="null",
         )
+        yield case(op, "no_rows", proposal_arrays(images), dict(small, rpn_post_nms_top_n="0"), grad_req="null")
         yield case(op, "add", proposal_arrays(images), small, grad_req="add")
         yield case(op, "bad_anchors", proposal_arrays(images, anchors=2), small, expect_error=True)
     yield case("_contrib_Proposal", "batch", proposal_arrays(2), small, expect_error=True)
@@ -205,6 +206,7 @@ def target_cases():
         ("mining_all", {"negative_mining_ratio": "1000"}, {}),
         ("mining_below_zero", {"negative_mining_ratio": "0.25", "minimum_negative_samples": "-3"}, {}),
         ("variances", {"variances": "(1, 0.5, 0.25, 2)"}, {}),
+        ("variances_below_0", {"variances": "(-1, 0.5, -0.25, 2)"}, {}),
         ("wide_labels", {}, {"width": 7}),
         ("many_objects", {"overlap_threshold": "0.25"}, {"objects": 9}),
         ("no_objects", {"ignore_label": "-3", "negative_mining_ratio": "1"}, {"labels": [[[-1] * 5] * 2]}),
@@ -244,6 +246,8 @@ def detection_cases():
         ("not_suppressed", {"nms_threshold": "0", "threshold": "0.3"}),
         ("not_suppressed_either", {"nms_threshold": "1.5", "nms_topk": "5"}),
         ("variances", {"variances": "(0.3, 0.1, 0.5, 0.2)"}),
+        ("no_variances", {"variances": "(0, 0, 0, 0)"}),
+        ("variances_below_0", {"variances": "(-0.3, 0.1, -0.5, 0.2)"}),
         ("background", {"background_id": "1"}),
     ]:
         yield case(op, name, arrays(), attrs, grad_req="write" if name == "plain" else "null")

@@ -55,6 +55,8 @@ def cases():
     yield case("_image_random_lighting", "drawn", photo, {"alpha_std": 0.1}, grad_req=None, compare="shape")
     jitter = {"brightness": 0.1, "contrast": 0.2, "saturation": 0.3, "hue": 0.4}
     yield case("_image_random_color_jitter", "drawn", photo, jitter, grad_req=None, compare="shape")
+    below_0 = {"brightness": 0.1, "contrast": -0.2, "saturation": -0.3, "hue": -0.4}
+    yield case("_image_random_color_jitter", "below_0", photo, below_0, grad_req=None, compare="shape")
     for axis in ["left_right", "top_bottom"]:
         yield case(f"_image_random_flip_{axis}", "drawn", photo, grad_req=None, compare="shape")
     op = "_image_normalize"

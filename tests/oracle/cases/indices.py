@@ -26,6 +26,8 @@ def index_cases():
     yield case(op, "open", indices(), {"shape": "(-1, 4)"}, grad_req="null")
     yield case(op, "outside", lambda v: {"data": np.array([[5, -1], [9, 2]], "int32")}, {"shape": "(3, 4)"}, "null")
     yield case(op, "three", lambda v: {"data": v.labels(3, 4, classes=2)}, {"shape": "(2, 3, 4)"}, grad_req="null")
+    for name, shape in [("no_extents", "(0, 0)"), ("extents_below_0", "(-2, -3)")]:
+        yield case(op, name, indices(), {"shape": shape}, grad_req="null")
     yield case(op, "bad_axes", indices(), {"shape": "(3, 4, 5)"}, grad_req="null", expect_error=True)
     yield case(op, "bad_shape", indices(), {"shape": "()"}, grad_req="null", expect_error=True)
 

@@ -100,3 +100,7 @@ def other_cases():
             yield case(op, name, make(3, 4), attrs, grad_req="null")
         yield case(op, "odd", make(3, 1, 7), least, grad_req="null")
         yield case(op, "missing", make(2), {}, grad_req="null", expect_error=True)
+        if op == "lamb_update_phase1":
+            for t in ("0", "-3"):
+                attrs = {"t": t, "wd": "0.25", "bias_correction": "False"}
+                yield case(op, "not_corrected_" + t, make(3, 4), attrs, grad_req="null")

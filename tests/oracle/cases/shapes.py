@@ -103,6 +103,18 @@ def cases():
                 yield case(op, dtype, real(name, *shape, dtype=dtype), variants[0])
         if op != "Pad" or len(shape) == 4:
             yield case(op, "add", real(name, *shape), variants[0], grad_req="add")
+    # A negative width cuts off elements.
+    for name, shape, width in [
+        ("cut", (2, 2, 3, 4), "(0, 0, 0, 0, -1, 0, 0, -2)"),
+        ("cut_and_padded", (1, 2, 3, 4), "(0, 0, 0, 0, -1, 2, 1, -2)"),
+        ("cut_beyond", (1, 1, 2, 4), "(0, 0, 0, 0, -1, 1, -5, 3)"),
+        ("cut_behind", (1, 1, 2, 4), "(0, 0, 0, 0, 1, -1, 3, -5)"),
+        ("cut_5d", (1, 1, 2, 3, 3), "(0, 0, 0, 0, -1, 0, 1, -1, 0, -1)"),
+        ("all_cut", (1, 2, 3, 4), "(0, 0, 0, 0, 0, 0, -1, -3)"),
+    ]:
+        for mode in ("constant", "edge", "reflect"):
+            grad_req = "null" if mode == "constant" else "write"  # the gradient of a constant border reads beyond rows
+            yield case("Pad", mode + "_" + name, real("data", *shape), {"mode": mode, "pad_width": width}, grad_req)
     for op, shape, attrs in [
         ("expand_dims", (2, 3), {"axis": "3"}),
         ("squeeze", (1, 2, 1), {"axis": "1"}),

@@ -1,0 +1,29 @@
+// The two bits that the gradient of ReLU needs of its result, which is positive, NaN, or zero of either sign; as many
+// as make the gradient the same in every bit.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace symbind {
+
+inline constexpr unsigned bits_per_sign = 2, sign_mask = 3;
+enum : unsigned { sign_of_zero = 0, sign_above_zero = 1, sign_of_minus_zero = 2, sign_of_nan = 3 };
+
+// Of a result of ReLU.
+constexpr unsigned sign_of(float result) {
+  const unsigned not_zero = !(result <= 0), marked = result != result || std::bit_cast<uint32_t>(result) >> 31;
+  return not_zero | marked << 1;
+}
+constexpr unsigned sign_of(double result) { return sign_of(static_cast<float>(result > 0 ? 1 : result)); }
+
+// A number with this sign.
+template <class C>
+constexpr C number_of_sign(unsigned sign) {
+  return sign == sign_of_nan ? std::numeric_limits<C>::quiet_NaN() : static_cast<C>(std::bit_cast<float>(sign << 30));
+}
+static_assert(number_of_sign<float>(sign_of_zero) == 0 && number_of_sign<float>(sign_above_zero) > 0);
+static_assert(sign_of(number_of_sign<float>(sign_of_minus_zero)) == sign_of_minus_zero);
+
+}  // namespace symbind
