@@ -8,6 +8,7 @@
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/floating.h"
 #include "symbind/ops/reduce.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/ops/reshape.h"
 
 namespace symbind {
@@ -41,20 +42,29 @@ OpDef define_statistics(Op<ConvolutionStatistics> op) {
 
 OpDef define_grad_add_relu(Op<ConvolutionGradAddRelu> op) {
   return with_convolution_fields(op)
-      .inputs({"out_grad", "weight", "data", "more_grad", "activation", "norm_data", "mean"})
+      .param(&ConvolutionGradAddRelu::signs, "signs", "signs are given instead of the activation")
+      .inputs([](const ConvolutionGradAddRelu& p) {
+        return Names{"out_grad", "weight", "data", "more_grad", p.signs ? "signs" : "activation", "norm_data", "mean"};
+      })
       .shape_only({"data"})
       .outputs({"sum_grad", "grad_sum", "grad_away_sum"})
       .infer_shape([](const ConvolutionGradAddRelu& p, Shapes& s) {
-        for (const char* input : {"more_grad", "activation", "norm_data"}) s[input].meet(s["data"]);
+        for (const char* input : {"more_grad", "norm_data"}) s[input].meet(s["data"]);
+        if (!p.signs) s["activation"].meet(s["data"]);
         s.output(0).meet(s["data"]);
         if (!s["data"].rank_known()) return;
         const int axis = channel_axis(p, s["data"].get().rank());
+        if (p.signs && s["data"].known()) s["signs"].meet(shape_of_signs(s["data"], axis));
         s["mean"].meet({s["data"][axis]});
         for (const size_t index : {1, 2}) s.output(index).meet({s["data"][axis]});
       })
       .shapes_of<Convolution>()
-      .infer_type([](const ConvolutionGradAddRelu&, Types& t) {
-        for (const char* input : {"more_grad", "activation", "norm_data"}) t[input].meet(t["data"]);
+      .infer_type([](const ConvolutionGradAddRelu& p, Types& t) {
+        for (const char* input : {"more_grad", "norm_data"}) t[input].meet(t["data"]);
+        if (p.signs)
+          t["signs"].meet(DType::uint8);
+        else
+          t["activation"].meet(t["data"]);
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
         const DType type = type_of_sums(t["data"]);
@@ -94,9 +104,10 @@ Symbol network_of(const ConvolutionStatistics& p, const ComposedInputs& in) {
 }
 
 Symbol network_of(const ConvolutionGradAddRelu& p, const ComposedInputs& in) {
-  const Symbol data_grad = convolution_grad_data({in[0], in[1], in[2]}, {p});
-  const Symbol gradient = activation_grad({data_grad + in[3], in[4]}, {{.act_type = act_type::relu}});
   const int rank = in.shapes[2].rank(), axis = channel_axis(p, rank);
+  const Symbol arriving = convolution_grad_data({in[0], in[1], in[2]}, {p}) + in[3];
+  const Symbol gradient = p.signs ? relu_signs_grad({arriving, in[4]}, {{axis}})
+                                  : activation_grad({arriving, in[4]}, {{.act_type = act_type::relu}});
   Tuple per_channel(static_cast<size_t>(rank), 1);
   per_channel[static_cast<size_t>(axis)] = -1;
   const auto wide = [&](const Symbol& array) { return cast(array, {.dtype = in.output_types[1]}); };

@@ -17,8 +17,11 @@ inline constexpr Builder<ConvolutionStatistics> convolution_statistics;
 // (out_grad, weight, data for its shape, more_grad, activation, norm_data, mean) → sum_grad, grad_sum, grad_away_sum:
 // the gradient of a convolution's data and of the ReLU that computed this data, `activation`, from a sum with a
 // BatchNorm. sum_grad is the gradient of the data plus more_grad where the activation is above zero, and 0 elsewhere;
-// the others are the sums per channel of sum_grad and of sum_grad · (norm_data - mean), in float32 for 16 bits.
-struct ConvolutionGradAddRelu : Convolution {};
+// the others are the sums per channel of sum_grad and of sum_grad · (norm_data - mean), in float32 for 16 bits. The
+// activation may be given by its signs (ops/relu_signs.h).
+struct ConvolutionGradAddRelu : Convolution {
+  bool signs = false;
+};
 inline constexpr Builder<ConvolutionGradAddRelu> convolution_grad_add_relu;
 
 // (out_grad, data, gamma, mean, var, grad_sum, grad_away_sum) → data_grad, gamma_grad, beta_grad: the gradient of that

@@ -185,9 +185,9 @@ void fuse(Graph& graph, Frugality frugality) {
   fuse_activation(graph);
   fuse_norm_relu(graph);
   fuse_statistics(graph);
-  fuse_gradient_sums(graph);
   fuse_pool_indices(graph);
   if (frugality < Frugality::moderate) fuse_relu_signs(graph);
+  fuse_gradient_sums(graph);
   if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
   if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated

@@ -2,18 +2,19 @@
 // one is usually the gradient of the data of the next unit's first convolution. That convolution can add the other one
 // to its products, apply the gradient of ReLU and add up the sums per channel that the gradient of the BatchNorm needs,
 // all while it writes its result: instead of writing its gradient, from which a pass computes the rest. Both nodes stay
-// at their positions. Runs after the gradients of BatchNorm, sum and ReLU have been fused.
+// at their positions. Runs after the gradients of BatchNorm, sum and ReLU have been fused, and read signs where that is
+// possible.
 #include <map>
 
-#include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_statistics.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/rewrite.h"
 
 namespace symbind {
 namespace {
 
-// The inputs of BatchNormAddReluGrad.
+// The inputs of BatchNormAddReluGrad, and of BatchNormSignsGrad, whose `output` are the signs.
 enum NormInput : size_t { out_grad, output, data, gamma, mean, var, more_grad };
 constexpr int sum_grad = 3;  // among its outputs
 
@@ -50,18 +51,19 @@ class GradientSumsFusion {
   }
 
   void find(const GraphNode& norm) {
-    const auto* params = params_if<BatchNormAddReluGrad>(norm);
+    const auto* const with_signs = params_if<BatchNormSignsGrad>(norm);
+    const BatchNormAddReluGrad* const params = with_signs ? with_signs : params_if<BatchNormAddReluGrad>(norm);
     if (!params || !params->two_grads) return;
     const TensorId gradients[] = {norm.inputs[out_grad], norm.inputs[more_grad]};
     for (const int i : {0, 1}) {
       const GraphNode* const convolution = convolution_before(norm, gradients[i], gradients[1 - i]);
       if (!convolution) continue;
-      const auto& layout = params_if<ConvolutionGradData>(*convolution)->layout;
+      const auto& convolved = *params_if<ConvolutionGradData>(*convolution);
       const Shape& shape = graph_.tensor(norm.inputs[data]).shape;
-      if (shape.axis(params->axis, norm.source->name) != (is_channels_last(layout) ? shape.rank() - 1 : 1)) continue;
-      Fused fused{
-          fused_node(*convolution->source, ConvolutionGradAddRelu{*params_if<ConvolutionGradData>(*convolution)}),
-          fused_node(*norm.source, BatchNormGradFromSums{*params}), convolution->id, norm.id, gradients[1 - i]};
+      if (shape.axis(params->axis, norm.source->name) != (is_channels_last(convolved.layout) ? shape.rank() - 1 : 1))
+        continue;
+      Fused fused{fused_node(*convolution->source, ConvolutionGradAddRelu{convolved, with_signs != nullptr}),
+                  fused_node(*norm.source, BatchNormGradFromSums{*params}), convolution->id, norm.id, gradients[1 - i]};
       // The norm is asked about first: for a convolution kernels may be timed.
       if (!accepts_norm(norm, fused) || !accepts_convolution(*convolution, norm, fused)) continue;
       convolutions_[convolution->id] = norm.id;

@@ -6,6 +6,7 @@
 #include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/conv_statistics.h"
+#include "symbind/ops/relu_signs.h"
 #include "symbind/passes/fuse.h"
 
 #include "tests/support/arrays.h"
@@ -48,11 +49,14 @@ struct Asked {
 };
 
 // Sums with a BatchNorm are fused where there is a kernel for that.
-Graph fused(const Symbol& symbol, Asked& asked) {
+Graph before(const Symbol& symbol) {
   Graph graph = testing::training_graph(symbol, image).graph;
-  place(graph, gpu(0), {});
-  separate_outputs(graph);
+  testing::prepare_to_fuse(graph, gpu(0));
   fuse_norm_relu(graph);
+  return graph;
+}
+Graph fused(const Symbol& symbol, Asked& asked) {
+  Graph graph = before(symbol);
   fuse_gradient_sums(graph, asked.check());
   testing::expect_consistent(graph);
   return graph;
@@ -105,6 +109,27 @@ TEST_F(FuseGradientSums, HoldsForEveryUnitOfAChain) {
   EXPECT_EQ(fused_norms(graph), 3);
 }
 
+TEST_F(FuseGradientSums, ReadsSignsWhereTheGradientOfTheNormDoes) {
+  Asked asked;
+  Graph graph = before(unit(unit(unit(conv(var("data"), "a"), "b"), "c"), "d"));
+  fuse_relu_signs(graph, [](auto&&...) { return true; });
+  ASSERT_EQ(count_op(graph, "_backward_BatchNorm_Signs"), 3);
+  fuse_gradient_sums(graph, asked.check());
+  testing::expect_consistent(graph);
+  EXPECT_EQ(fused_norms(graph), 2);
+  EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Signs"), 1) << "of d";
+  int with_signs = 0;
+  for (const GraphNode& node : graph.nodes)
+    if (const auto* params = params_if<ConvolutionGradAddRelu>(node)) {
+      with_signs += params->signs;
+      const GraphNode& norm = graph.producer(node.inputs[4]);
+      EXPECT_TRUE(params_if<BatchNormSigns>(norm));
+      EXPECT_EQ(node.inputs[4], norm.first_output + 3);
+      EXPECT_EQ(node.inputs[5], norm.inputs[0]);
+    }
+  EXPECT_EQ(with_signs, 2);
+}
+
 TEST_F(FuseGradientSums, LeavesBothAsTheyAreUnlessTheDeviceComputesBoth) {
   const Symbol net = unit(unit(conv(var("data"), "a"), "b"), "c");
   Asked no_convolution{.of_convolutions = false};
@@ -133,32 +158,38 @@ TEST_F(FuseGradientSums, LeavesOtherGradientsAlone) {
 // On devices without a kernel of their own: what the passes would otherwise leave separate.
 TEST(GradientSums, TheOperatorsComputeWhatTheyReplace) {
   const Shape data{2, 8, 6, 5}, output{2, 16, 6, 5}, channels{8};
-  const ConvolutionGradAddRelu params{{.kernel = {1, 1}, .num_filter = 16, .no_bias = true}};
+  const Convolution params{.kernel = {1, 1}, .num_filter = 16, .no_bias = true};
   const BatchNorm norm_params{.eps = 1e-5, .fix_gamma = false};
   const NamedShapes shapes{{"dy", output}, {"x", data},         {"more", data},     {"y", data},
                            {"z", data},    {"gamma", channels}, {"mean", channels}, {"var", channels}};
-  const Symbol dy = var("dy"), x = var("x"), more = var("more"), y = var("y"), z = var("z"), gamma = var("gamma"),
-               mean = var("mean"), deviation = var("var"), weight = var("weight");
+  const Symbol dy = var("dy"), x = var("x"), more = var("more"), y = relu(var("y"), "relu"), z = var("z"),
+               gamma = var("gamma"), mean = var("mean"), deviation = var("var"), weight = var("weight");
   const Symbol data_grad = convolution_grad_data({dy, weight, x}, {params});
   const Symbol separate =
       batch_norm_add_relu_grad({data_grad, y, z, gamma, mean, deviation, more}, {norm_params, true});
-  const Symbol first = convolution_grad_add_relu({dy, weight, x, more, y, z, mean}, params);
-  const Symbol second =
-      batch_norm_grad_from_sums({first[0], z, gamma, mean, deviation, first[1], first[2]}, {norm_params});
   const auto bound = [&](const Symbol& symbol) {
     return testing::bind_with_values({"net", symbol, shapes, 0}, cpu(), {.grad_req = "null"});
   };
   const auto expected = bound(Symbol::group({separate[0], separate[1], separate[2], separate[3]}));
-  const auto actual = bound(Symbol::group({second[0], second[1], second[2], first[0], first[1], first[2]}));
-  for (auto [name, array] : expected->arg_dict()) array.copyto(actual->arg_dict().at(name));
-  for (const auto& executor : {expected, actual}) executor->forward(true);
-  for (size_t i = 0; i < 4; ++i)
-    EXPECT_TRUE(testing::all_close(actual->outputs()[i], expected->outputs()[i], {1e-5, 1e-6, 1e-6})) << "output " << i;
-  EXPECT_TRUE(testing::all_close(actual->outputs()[4], expected->outputs()[2], {1e-5, 1e-6, 1e-6})) << "of beta";
-  const std::vector<double> away = actual->outputs()[5].to_vector<double>();
-  const std::vector<double> slopes = expected->outputs()[1].to_vector<double>();
-  const std::vector<double> reciprocals = expected->arg_dict().at("var").to_vector<double>();
-  for (size_t c = 0; c < away.size(); ++c) EXPECT_NEAR(away[c] * reciprocals[c], slopes[c], 1e-4) << "of gamma";
+  expected->forward(true);
+  for (const bool signs : {false, true}) {
+    SCOPED_TRACE(signs ? "with signs" : "");
+    const Symbol first =
+        convolution_grad_add_relu({dy, weight, x, more, signs ? relu_signs(y) : y, z, mean}, {params, signs});
+    const Symbol second =
+        batch_norm_grad_from_sums({first[0], z, gamma, mean, deviation, first[1], first[2]}, {norm_params});
+    const auto actual = bound(Symbol::group({second[0], second[1], second[2], first[0], first[1], first[2]}));
+    for (auto [name, array] : expected->arg_dict()) array.copyto(actual->arg_dict().at(name));
+    actual->forward(true);
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_TRUE(testing::all_close(actual->outputs()[i], expected->outputs()[i], {1e-5, 1e-6, 1e-6}))
+          << "output " << i;
+    EXPECT_TRUE(testing::all_close(actual->outputs()[4], expected->outputs()[2], {1e-5, 1e-6, 1e-6})) << "of beta";
+    const std::vector<double> away = actual->outputs()[5].to_vector<double>();
+    const std::vector<double> slopes = expected->outputs()[1].to_vector<double>();
+    const std::vector<double> reciprocals = expected->arg_dict().at("var").to_vector<double>();
+    for (size_t c = 0; c < away.size(); ++c) EXPECT_NEAR(away[c] * reciprocals[c], slopes[c], 1e-4) << "of gamma";
+  }
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ std::string usual_tuning() {
 // What a library may apply to the products; none if it has no such activation.
 template <class P>
 ConvolutionEpilogue epilogue_of(const P& p) {
-  if (pass_of<P> != ConvolutionPass::forward) return {.relu_gradient = has_relu_gradient<P>};
+  if constexpr (has_relu_gradient<P>) return {.relu_gradient = true, .signs = p.signs};
+  if (pass_of<P> != ConvolutionPass::forward) return {};
   const ConvolutionFused fused{p};
   if (!fused.act_type.empty() && fused.act_type != "relu") return {};
   return {fused.sum, !fused.no_bias || fused.has_norms(), !fused.act_type.empty(),
@@ -445,8 +446,9 @@ std::string refuse_statistics(const NodeView& node) {
 std::string refuse_relu_gradient(const NodeView& node) {
   if (std::string reason = refuse_arrays<ConvolutionGradAddRelu>(node); !reason.empty()) return reason;
   const DType dtype = node.outputs[0].dtype;
+  const bool signs = node.as<ConvolutionGradAddRelu>().signs;
   for (const size_t input : {3, 4, 5})
-    if (node.inputs[input].dtype != dtype) return "arrays of different types";
+    if (node.inputs[input].dtype != (signs && input == 4 ? DType::uint8 : dtype)) return "arrays of different types";
   if (node.inputs[6].dtype != DType::float32) return "a mean in another type than float32";
   ConvolutionProblem problem = problem_of<ConvolutionGradAddRelu>(node);
   problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will set it
@@ -481,7 +483,8 @@ std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
       preferred.inputs[1] = node.inputs[1].layout;
   }
   if constexpr (has_relu_gradient<P>)
-    for (const size_t input : {3, 4, 5}) preferred.inputs[input] = preferred.outputs[0];
+    for (const size_t input : {3, 4, 5})
+      if (!p.signs || input != 4) preferred.inputs[input] = preferred.outputs[0];
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (const int sum = inputs_of(p).sum; sum >= 0) preferred.inputs[static_cast<size_t>(sum)] = preferred.outputs[0];
   return preferred;

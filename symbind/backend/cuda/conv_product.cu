@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/tensor_product.cuh"
 #include "symbind/backend/functions.h"
 #include "symbind/core/error.h"
@@ -33,25 +34,43 @@ struct StoreWithSquares {
   }
 };
 
-// The gradient of the data: of the products and `more` together, where `activation` is above zero. The sums are those
-// of BatchNorm's gradient, of the result and of its products with the distance of x from its mean, before it is
-// rounded.
+// The results of ReLU, for its gradient: see SignReader.
 template <class T>
+struct ActivationReader {
+  const T* activation;
+
+  template <int width>
+  __device__ RowPart<T> load(int64_t index) const {
+    static_assert(width == product_width);
+    return *reinterpret_cast<const RowPart<T>*>(activation + index);
+  }
+  template <class C>
+  __device__ static C number(const RowPart<T>& loaded, int k) {
+    return loaded[k];
+  }
+};
+
+// The gradient of the data: of the products and `more` together, where the result of ReLU is above zero. The sums are
+// those of BatchNorm's gradient, of the result and of its products with the distance of x from its mean, before it is
+// rounded.
+template <class T, class Results>
 struct StoreWithGradientSums {
   static constexpr bool by_depth = true, sums_by_tile = false;
   static constexpr int rows_at_once = sizeof(T) == 2 ? 2 : 1;
   struct Operands {
-    RowPart<T> more, activation, x;
+    RowPart<T> more, x;
+    decltype(Results{}.template load<product_width>(0)) results;
   };
   T* out;
-  const T *more, *activation, *x;
+  const T *more, *x;
+  Results results;
   const float* mean;
 
   __device__ Operands load(int64_t index, bool inside) const {
     Operands operands = {};  // zeros add nothing to the sums
     if (inside) {
       operands.more = *reinterpret_cast<const RowPart<T>*>(more + index);
-      operands.activation = *reinterpret_cast<const RowPart<T>*>(activation + index);
+      operands.results = results.template load<product_width>(index);
       operands.x = *reinterpret_cast<const RowPart<T>*>(x + index);
     }
     return operands;
@@ -62,7 +81,8 @@ struct StoreWithGradientSums {
     float gradients[product_width];
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
-      gradients[i] = functions::ReluGrad{}(values[i] + operands.more[i], operands.activation[i]);
+      gradients[i] =
+          functions::ReluGrad{}(values[i] + operands.more[i], Results::template number<float>(operands.results, i));
       sums[i].first += gradients[i];
       sums[i].second += gradients[i] * (operands.x[i] - means[i]);
     }
@@ -120,9 +140,18 @@ StoreWithSquares<T> epilogue_of(std::type_identity<StoreWithSquares<T>>, const C
   return {static_cast<T*>(arrays.output)};
 }
 template <class T>
-StoreWithGradientSums<T> epilogue_of(std::type_identity<StoreWithGradientSums<T>>, const ConvolutionArrays& arrays) {
+ActivationReader<T> reader_of(std::type_identity<ActivationReader<T>>, const void* activation) {
+  return {static_cast<const T*>(activation)};
+}
+// Rows of the product are of an array with its channels last, whose shape is then not used.
+SignReader reader_of(std::type_identity<SignReader>, const void* signs) {
+  return {static_cast<const uint8_t*>(signs), {}};
+}
+template <class T, class Results>
+StoreWithGradientSums<T, Results> epilogue_of(std::type_identity<StoreWithGradientSums<T, Results>>,
+                                              const ConvolutionArrays& arrays) {
   return {static_cast<T*>(arrays.data), static_cast<const T*>(arrays.more_grad),
-          static_cast<const T*>(arrays.activation), static_cast<const T*>(arrays.norm_data),
+          static_cast<const T*>(arrays.norm_data), reader_of(std::type_identity<Results>{}, arrays.activation),
           static_cast<const float*>(arrays.mean)};
 }
 
@@ -167,7 +196,9 @@ template <class T>
 std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
   if (problem.pass == ConvolutionPass::forward)
     return std::make_unique<ProductPlan<T, StoreWithSquares<T>>>(device, problem, form);
-  return std::make_unique<ProductPlan<T, StoreWithGradientSums<T>>>(device, problem, form);
+  if (problem.epilogue.signs)
+    return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, SignReader>>>(device, problem, form);
+  return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, ActivationReader<T>>>>(device, problem, form);
 }
 
 }  // namespace

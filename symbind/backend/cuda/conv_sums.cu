@@ -2,6 +2,7 @@
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/relu_gradient_sums.cuh"
+#include "symbind/backend/cuda/relu_signs.cuh"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -59,22 +60,26 @@ size_t relu_gradient_bytes(const ConvolutionProblem& problem) {
 
 void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem, const ConvolutionArrays& arrays,
                          void* scratch) {
-  const auto queue = [&]<class T>(std::type_identity<T>) {
+  const ChannelShape shape = data_shape(problem);
+  const auto queue_with = [&]<class T, class Results>(std::type_identity<T>, const Results& results) {
     T* const gradient = static_cast<T*>(arrays.data);
     bool wide = true;
     for (const void* array :
          {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data})
       wide &= aligned_for_packs(array);
     queue_channel_sums<T>(
-        stream, data_shape(problem), wide,
-        ReluGradientSums<T, ResultReader<T>>{gradient,
-                                             static_cast<const T*>(arrays.more_grad),
-                                             static_cast<const T*>(arrays.norm_data),
-                                             {static_cast<const T*>(arrays.activation)},
-                                             gradient,
-                                             static_cast<const float*>(arrays.mean)},
+        stream, shape, wide,
+        ReluGradientSums<T, Results>{gradient, static_cast<const T*>(arrays.more_grad),
+                                     static_cast<const T*>(arrays.norm_data), results, gradient,
+                                     static_cast<const float*>(arrays.mean)},
         scratch,
         StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
+  };
+  const auto queue = [&]<class T>(std::type_identity<T> type) {
+    if (problem.epilogue.signs)
+      queue_with(type, SignReader{static_cast<const uint8_t*>(arrays.activation), shape});
+    else
+      queue_with(type, ResultReader<T>{static_cast<const T*>(arrays.activation)});
   };
   if (problem.dtype == DType::float16)
     queue(std::type_identity<float16>{});

@@ -223,7 +223,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
     key.insert(key.end(), axes->begin(), axes->end());
   // Last: keys that files have already stay as they are, except of statistics that no kernel of ours was tried for.
   if (problem.epilogue.statistics) key.push_back(problem.repeatable ? 2 : 3);
-  if (problem.epilogue.relu_gradient) key.push_back(4);
+  if (problem.epilogue.relu_gradient) key.push_back(problem.epilogue.signs ? 5 : 4);
   return key;
 }
 

@@ -9,6 +9,8 @@
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_sums.h"
+#include "symbind/backend/relu_signs.h"
+#include "symbind/ops/relu_signs.h"
 
 namespace symbind::cuda_backend::cudnn {
 namespace {
@@ -40,7 +42,8 @@ Trial::Trial(CudaDevice& device, const ConvolutionProblem& problem, size_t works
   if (problem.epilogue.bias) bytes_[bias] = static_cast<size_t>(size.filters) * element;
   if (problem.epilogue.statistics) bytes_[sum] = bytes_[square_sum] = static_cast<size_t>(size.filters) * sizeof(float);
   if (problem.epilogue.relu_gradient) {
-    bytes_[more_grad] = bytes_[activation] = bytes_[norm_data] = bytes_[data];
+    bytes_[more_grad] = bytes_[norm_data] = bytes_[data];
+    bytes_[activation] = problem.epilogue.signs ? bytes_[data] / element / signs_per_byte : bytes_[data];
     bytes_[sum] = bytes_[square_sum] = bytes_[mean] = static_cast<size_t>(size.channels) * sizeof(float);
   }
   bytes_[workspace] = workspace_bytes;
@@ -87,8 +90,12 @@ Trial::Block Trial::result() const {
 void Trial::fill() {
   uint32_t seed = 1;
   for (const Block block : {data, weight, output, residual, bias, more_grad, activation, norm_data})
-    if (block != result() && bytes_[block] > 0)
+    if (block != result() && bytes_[block] > 0 && !(block == activation && problem_.epilogue.signs))
       queue_trial_values(stream_, problem_.dtype, at(block), count(block), seed++);
+  if (problem_.epilogue.signs) {
+    constexpr int every_other = sign_above_zero | sign_above_zero << 2 * bits_per_sign;
+    cudaMemsetAsync(at(activation), every_other, bytes_[activation], stream_);
+  }
   if (bytes_[mean] > 0)
     queue_trial_values(stream_, DType::float32, at(mean), static_cast<int64_t>(bytes_[mean] / sizeof(float)), seed);
 }
