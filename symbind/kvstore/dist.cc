@@ -157,6 +157,8 @@ bool DistStore::may_push_early() const {
   return kind_ != Kind::async && (unit == UpdateUnit::element || unit == UpdateUnit::parameter);
 }
 
+bool DistStore::returns_sums() const { return kind_ != Kind::async && !member_->update() && !member_->compression(); }
+
 void DistStore::push_early(const Keys& keys, const Values& values, int priority, const DeviceEventPtr& complete) {
   const InUse use = in_use("push_early");
   if (complete && member_->compression()) return;

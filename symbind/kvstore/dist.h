@@ -28,6 +28,7 @@ class DistStore final : public KVStore, public EarlyPush, public Agreement, publ
   // Reads the pushed arrays directly, without a copy.
   void pushpull(const Keys& keys, const Values& values, const Values& outs, int priority = 0) override;
   bool may_push_early() const override;
+  bool returns_sums() const override;
   // Compressed gradients that are not complete yet are left to pushpull().
   void push_early(const Keys& keys, const Values& values, int priority,
                   const DeviceEventPtr& complete = nullptr) override;

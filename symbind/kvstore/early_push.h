@@ -11,6 +11,9 @@ class EarlyPush {
   virtual ~EarlyPush() = default;
   // Not where the optimizer needs all gradients of a step in one call.
   virtual bool may_push_early() const = 0;
+  // Does pushpull() return sums, the same on all workers, that are infinite or NaN where a pushed number is? Not where
+  // the store updates or compresses.
+  virtual bool returns_sums() const = 0;
   // The next pushpull() of these keys waits for this instead of pushing them again. The arrays must not change until
   // then. They are on one GPU and not read before it reaches `complete`; null: they are complete.
   virtual void push_early(const KVStore::Keys& keys, const KVStore::Values& values, int priority,

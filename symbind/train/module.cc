@@ -388,8 +388,10 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
 void Module::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   require(binded && params_initialized, "[backward] call bind and init_params first");
-  // With a scaled loss, whether gradients are exchanged is known only after the last one.
-  const bool may_be_early = AllowEarlyExchange::allowed() && optimizer_initialized && !scaled_loss_;
+  // Where the gradients of a scaled loss are checked first, whether they are exchanged is known only after the last
+  // one.
+  const bool may_be_early = AllowEarlyExchange::allowed() && optimizer_initialized &&
+                            (!scaled_loss_ || ScaledLoss::checks_sums(kvstore_.get()));
   auto* const store = may_be_early ? store_for_early_exchange(kvstore_.get(), options_.context.size()) : nullptr;
   if (!store || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
   EarlyExchange exchange(*store, param_names_, *exec_group_);

@@ -173,7 +173,7 @@ void Module::update() {
   // What backward has begun to exchange continues while the next batch is prepared.
   const bool has_begun = scaled_loss_ || store_for_early_exchange(kvstore_.get(), options_.context.size());
   if (!has_begun || !AllowEarlyExchange::may_finish_later()) return apply_update();
-  if (scaled_loss_) scaled_loss_->start_check(*exec_group_);
+  if (scaled_loss_ && !ScaledLoss::checks_sums(kvstore_.get())) scaled_loss_->start_check(*exec_group_);
   update_left_ = true;
 }
 
@@ -195,7 +195,7 @@ std::vector<Updater::Item> Module::own_updates() const {
   return items;
 }
 
-// With a scaled loss and without a store: is the update queued before the host knows whether the step is taken? The
+// With a scaled loss and no exchange left: is the update queued before the host knows whether the step is taken? The
 // device then leaves it out by itself. Not the first update: the host must not create states in a step that is not
 // taken.
 bool Module::device_decides(const std::vector<Updater::Item>& items) const {
@@ -220,12 +220,16 @@ void Module::queue_update(const std::vector<Updater::Item>& items) {
 }
 
 void Module::apply_update() {
-  if (scaled_loss_ && !scaled_loss_->finish_step(*exec_group_, kvstore_.get())) return;
+  const auto is_taken = [&] { return scaled_loss_->finish_step(*exec_group_, kvstore_.get()); };
+  const bool checks_sums = scaled_loss_ && ScaledLoss::checks_sums(kvstore_.get());
+  if (scaled_loss_ && !checks_sums && !is_taken()) return;
   host_->dirty = true;
   const ThreadScope threads(exec_group_->thread_policy());
   if (kvstore_) exchange_gradients();
-  if (update_on_kvstore_) return;
   const std::vector<Updater::Item> items = own_updates();
+  if (checks_sums && device_decides(items)) return queue_update(items);
+  if (checks_sums && !is_taken()) return;
+  if (update_on_kvstore_) return;
   const size_t devices = options_.context.size();
   if (devices == 1 || !optimizer_->clip_global_norm) return (*updater_)(items);
   // The norm is that of one device's gradients. With a store these are the sums, the same on every device.

@@ -6,6 +6,7 @@
 #include "symbind/core/error.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/kvstore/agreement.h"
+#include "symbind/kvstore/early_push.h"
 #include "symbind/ops/finite.h"
 #include "symbind/ops/loss_scale.h"
 
@@ -37,6 +38,11 @@ Symbol ScaledLoss::network(const Symbol& computed, const std::vector<std::string
 void ScaledLoss::check_store(const KVStore& store) {
   require(store.num_workers() == 1 || dynamic_cast<const Agreement*>(&store), "[init_optimizer] the workers of ",
           store.type(), " cannot agree on the scale of a loss: use compute_dtype bfloat16, which needs none");
+}
+
+bool ScaledLoss::checks_sums(const KVStore* store) {
+  const auto* const early = dynamic_cast<const EarlyPush*>(store);
+  return early && early->returns_sums();
 }
 
 // ---- The scale ------------------------------------------------------------------------------------------------------
@@ -91,7 +97,8 @@ bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* st
   if (checks_.empty()) start_check(group);
   const std::vector<ArrivingArray> checks = std::exchange(checks_, {});
   bool finite = std::ranges::all_of(checks, is_finite);
-  if (auto* const workers = dynamic_cast<Agreement*>(store)) finite = workers->all_agree("the overflow check", finite);
+  if (auto* const workers = dynamic_cast<Agreement*>(store); workers && !checks_sums(store))
+    finite = workers->all_agree("the overflow check", finite);
   LossScale adapted = scale();
   adapted.finish_step(finite);
   set_scale(adapted);

@@ -24,6 +24,9 @@ class ScaledLoss {
   static Symbol network(const Symbol& computed, const std::vector<std::string>& arguments);
   // Fails for a store of several workers whose workers cannot decide jointly.
   static void check_store(const KVStore& store);
+  // Are the sums of this store checked, instead of the gradients before the exchange? All workers then decide alike by
+  // themselves.
+  static bool checks_sums(const KVStore* store);
 
   // After the last step; waits for a decision that the host does not know yet.
   const LossScale& scale() const { return shared_->on_host(); }
@@ -39,7 +42,7 @@ class ScaledLoss {
   void write(const DataParallelExecutorGroup& group);
   void forget_executors() { written_.clear(); }
 
-  // After backward: starts to check the gradients.
+  // After backward, or the exchange where sums are checked: starts to check the gradients.
   void start_check(const DataParallelExecutorGroup& group);
   // Waits for the check, which it starts if that was not done; adapts the scale, and returns whether the step is taken:
   // not if a gradient is not finite, in this worker or in a synchronized one. Synchronized workers always have the same

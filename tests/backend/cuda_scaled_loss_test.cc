@@ -7,6 +7,7 @@
 #include "symbind/core/update_condition.h"
 #include "symbind/symbind.h"
 
+#include "tests/kvstore/thread_transport.h"
 #include "tests/support/arrays.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/training.h"
@@ -118,7 +119,7 @@ TEST_F(CudaScaledLoss, AStepOnTheHostCannotBeLeftOut) {
 
 // ---- Modules --------------------------------------------------------------------------------------------------------
 
-// A label of 1e30 makes gradients overflow; so do all labels while the scale is still large.
+// A label of 1e30 makes gradients overflow; so do all others while the scale is 65536.
 Symbol regression() {
   Symbol net = fully_connected(Symbol::variable("data"), {.num_hidden = 16}, "fc1");
   net = activation(net, {.act_type = act_type::relu});
@@ -129,7 +130,7 @@ constexpr int steps = 16;
 bool overflows(int step) { return step == 8 || step == 9 || step == 13 || step == 15; }
 DataBatch batch_at(int step) {
   return {.data = {random_array({2, 4}, static_cast<uint64_t>(step))},
-          .label = {full({2, 1}, overflows(step) ? 1e30 : 1)}};
+          .label = {full({2, 1}, overflows(step) ? 1e30 : 0.6)}};
 }
 
 const NamedArrays values{{"fc1_weight", random_array({16, 4}, 101, -0.1, 0.1)},
@@ -146,6 +147,15 @@ struct After {
   friend bool operator==(const After&, const After&) = default;
 };
 
+Module in_float16(Context context = gpu(0)) {
+  return Module(regression(), {.label_names = {"out_label"}, .context = {context}, .compute_dtype = DType::float16});
+}
+
+After now(Module& module) {
+  return {module.loss_scale(), module.optimizer()->num_update(), module.optimizer()->learning_rate(),
+          module.get_params().arg_params.at("fc1_weight").to_vector<float>(), module.optimizer_states()};
+}
+
 // `look(step)`: is the module looked at after this step? `waits`: by the norm of gradients, which the host reads, and
 // whose bound has no effect.
 std::vector<After> trained(const std::string& optimizer, bool waits, const std::function<bool(int)>& look) {
@@ -153,7 +163,7 @@ std::vector<After> trained(const std::string& optimizer, bool waits, const std::
   OptimizerParams params{{"learning_rate", 0.05}, {"lr_scheduler", schedule}};
   if (optimizer == "sgd") params.insert_or_assign("momentum", 0.9);
   if (waits) params.insert_or_assign("clip_global_norm", 1e30);
-  Module module(regression(), {.label_names = {"out_label"}, .context = {gpu(0)}, .compute_dtype = DType::float16});
+  Module module = in_float16();
   module.bind({{"data", {2, 4}}}, {{"out_label", {2, 1}}});
   module.init_params({.arg_params = values});
   const OptimizerPtr made = Optimizer::create(optimizer, params);
@@ -164,9 +174,7 @@ std::vector<After> trained(const std::string& optimizer, bool waits, const std::
   for (int i = 0; i < steps; ++i) {
     module.forward_backward(batch_at(i));
     module.update();
-    if (!look(i)) continue;
-    result.push_back({module.loss_scale(), made->num_update(), made->learning_rate(),
-                      module.get_params().arg_params.at("fc1_weight").to_vector<float>(), module.optimizer_states()});
+    if (look(i)) result.push_back(now(module));
   }
   return result;
 }
@@ -203,7 +211,7 @@ TEST_F(CudaScaledLoss, StepsAreThoseOfAHostThatWaits) {
 TEST_F(CudaScaledLoss, ScalesAreThoseOfTheCpu) {
   std::vector<std::vector<double>> scales;
   for (const Context context : {cpu(), gpu(0)}) {
-    Module module(regression(), {.label_names = {"out_label"}, .context = {context}, .compute_dtype = DType::float16});
+    Module module = in_float16(context);
     module.bind({{"data", {2, 4}}}, {{"out_label", {2, 1}}});
     module.init_params({.arg_params = values});
     module.init_optimizer({.optimizer_params = {{"learning_rate", 0.01}}});
@@ -216,6 +224,58 @@ TEST_F(CudaScaledLoss, ScalesAreThoseOfTheCpu) {
     EXPECT_LT(own.back(), LossScale::first / 8);
   }
   EXPECT_EQ(scales[0], scales[1]);
+}
+
+// ---- Workers that share the GPU -------------------------------------------------------------------------------------
+
+// Those of worker 0 never overflow by themselves.
+class Batches final : public DataIter {
+ public:
+  explicit Batches(int rank) : rank_(rank) {}
+  std::vector<DataDesc> provide_data() const override { return {{"data", {2, 4}}}; }
+  std::vector<DataDesc> provide_label() const override { return {{"out_label", {2, 1}}}; }
+  void reset() override { step_ = 0; }
+  std::optional<DataBatch> next() override {
+    if (step_ == steps) return std::nullopt;
+    DataBatch batch = batch_at(step_++);
+    if (rank_ == 0) batch.label = {full({2, 1}, 0.1)};
+    return batch;
+  }
+
+ private:
+  int rank_, step_ = 0;
+};
+
+std::vector<After> trained_by(const Worker& worker, bool waits) {
+  OptimizerParams params{{"learning_rate", 0.05}, {"momentum", 0.9}};
+  if (waits) params.insert_or_assign("clip_global_norm", 1e30);
+  Module module = in_float16();
+  Batches data(worker.rank);
+  std::vector<After> seen;
+  module.fit(data, {.eval_metric = "mse",
+                    .batch_end_callback = {[&](const BatchEndParam&) { seen.push_back(now(module)); }},
+                    .kvstore = worker.store("horovod"),
+                    .optimizer_params = params,
+                    .arg_params = values,
+                    .num_epoch = 1});
+  return seen;
+}
+
+TEST_F(CudaScaledLoss, WorkersThatSumGradientsDecideAlike) {
+  const Quiet quiet;
+  for (const int workers : {1, 2}) {
+    std::vector<std::vector<After>> all(static_cast<size_t>(workers));
+    const auto thrown = run_job(workers, [&](Worker& worker) {
+      const std::vector<After> expected = trained_by(worker, /*waits=*/true);
+      std::vector<After>& own = all[static_cast<size_t>(worker.rank)] = trained_by(worker, /*waits=*/false);
+      EXPECT_TRUE(own == expected) << "worker " << worker.rank << " of " << workers;
+    });
+    EXPECT_EQ(thrown, std::vector<std::string>(static_cast<size_t>(workers)));
+    EXPECT_TRUE(all.front() == all.back());
+    if (workers == 2) {
+      EXPECT_EQ(all[0][8].scale, all[0][7].scale / 2) << "worker 1 overflows";
+    }
+  }
 }
 
 // Buckets share the scale; each has an executor of its own.

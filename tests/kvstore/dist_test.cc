@@ -2,7 +2,9 @@
 // order, states of the optimizer, and what happens when workers disagree or are lost.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -236,6 +238,39 @@ TEST(DistSync, PushesEarlyOnce) {
     EXPECT_FALSE(early.may_push_early());
   });
   EXPECT_EQ(thrown, std::vector<std::string>(3));
+}
+
+TEST(DistSync, ReturnsSumsUnlessItUpdatesOrCompresses) {
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const auto returns_sums = [](const KVStorePtr& store) { return dynamic_cast<EarlyPush&>(*store).returns_sums(); };
+    EXPECT_TRUE(returns_sums(worker.store()));
+    EXPECT_TRUE(returns_sums(worker.store("horovod")));
+    EXPECT_FALSE(returns_sums(worker.store("dist_async")));
+    const KVStorePtr updates = worker.store(), compresses = worker.store();
+    updates->set_optimizer(Optimizer::create("sgd", {}));
+    EXPECT_FALSE(returns_sums(updates));
+    compresses->set_gradient_compression({{"type", "2bit"}});
+    EXPECT_FALSE(returns_sums(compresses));
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
+}
+
+// A number that is not finite reaches all workers, and so does a sum that overflows in a type of 16 bits.
+TEST(DistSync, SumsOfInfinityAndNaNAreNotFiniteOnAnyWorker) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float32, DType::float16})
+    for (const double bad : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 40000.0}) {
+      const bool overflows = std::isfinite(bad);
+      if (overflows && dtype == DType::float32) continue;
+      const auto thrown = run_job(3, [&](Worker& worker) {
+        const KVStorePtr store = worker.store("horovod");
+        store->init({0}, {zeros({1000}, cpu(), dtype)});
+        const NDArray own = full({1000}, worker.rank == 1 || overflows ? bad : 1, cpu(), dtype);
+        store->pushpull({0}, {{own}}, {{own}});
+        for (const double sum : own.to_vector<double>()) EXPECT_FALSE(std::isfinite(sum)) << bad << " in " << dtype;
+      });
+      EXPECT_EQ(thrown, std::vector<std::string>(3));
+    }
 }
 
 // ---- disagreement ---------------------------------------------------------------------------------------------------

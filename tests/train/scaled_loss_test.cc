@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/kvstore/early_push.h"
 #include "symbind/symbind.h"
 
 #include "tests/kvstore/thread_transport.h"
@@ -281,6 +282,86 @@ TEST(ScaledLossInFit, GivesTheSameBitsWhenTheUpdateIsFinishedLater) {
     else
       EXPECT_EQ(unfinished, fit_batches) << "the next batch is made while the gradients are checked";
   }
+}
+
+// A store of one worker that notes what it is given during backward.
+class EarlyStore final : public KVStore, public EarlyPush {
+ public:
+  explicit EarlyStore(bool returns_sums) : returns_sums_(returns_sums) {}
+  bool may_push_early() const override { return true; }
+  bool returns_sums() const override { return returns_sums_; }
+  void push_early(const Keys& keys, const Values&, int, const DeviceEventPtr&) override { early += keys.size(); }
+
+  void init(const Keys& keys, const std::vector<NDArray>& values) override { sums_->init(keys, values); }
+  void push(const Keys& keys, const Values& values, int priority) override { sums_->push(keys, values, priority); }
+  void pull(const Keys& keys, const Values& outs, int priority) override { sums_->pull(keys, outs, priority); }
+  void row_sparse_pull(const Keys&, const Values&, const Values&, int) override {}
+  void set_optimizer(OptimizerPtr) override {}
+  void set_updater(UpdateFunction) override {}
+  void set_gradient_compression(const std::map<std::string, std::string>&) override {}
+  std::string type() const override { return "early"; }
+  bool has_optimizer() const override { return false; }
+  std::string get_optimizer_states(bool) const override { return ""; }
+  void set_optimizer_states(const SavedStates&) override {}
+
+  size_t early = 0;  // keys
+
+ private:
+  const bool returns_sums_;
+  const KVStorePtr sums_ = KVStore::create("local");
+};
+
+TEST(ScaledLossInFit, ExchangesGradientsDuringBackwardWhereTheirSumsAreChecked) {
+  const Quiet quiet;
+  const Steps expected = expected_steps({cpu()}, overflow_at);
+  for (const bool returns_sums : {true, false}) {
+    const auto store = std::make_shared<EarlyStore>(returns_sums);
+    Module module(regression(), in_float16({cpu()}));
+    Steps seen;
+    WatchedIter data([](int) {}, overflow_at);
+    FitArgs args = fit_args();
+    args.kvstore = KVStorePtr(store);
+    args.batch_end_callback = {[&](const BatchEndParam&) { seen.push_back({module.loss_scale(), weight_of(module)}); }};
+    module.fit(data, args);
+    EXPECT_TRUE(seen == expected) << returns_sums;
+    EXPECT_EQ(store->early, returns_sums ? fit_batches * fit_values.size() : 0);
+  }
+}
+
+// Worker 1 overflows in one step. The steps of all workers are those of update() after each backward.
+TEST(ScaledLossInFit, WorkersThatCheckSumsDecideAlike) {
+  const Quiet quiet;
+  const auto thrown = run_job(2, [&](Worker& worker) {
+    const int overflow = worker.rank == 1 ? overflow_at : -1;
+    const auto steps_of = [&](bool in_fit) {
+      Module module(regression(), in_float16({cpu()}));
+      Steps seen;
+      const auto look = [&] { seen.push_back({module.loss_scale(), weight_of(module)}); };
+      WatchedIter data([](int) {}, overflow);
+      FitArgs args = fit_args();
+      args.kvstore = worker.store("horovod");
+      if (in_fit) {
+        args.batch_end_callback = {[&](const BatchEndParam&) { look(); }};
+        module.fit(data, args);
+        return seen;
+      }
+      module.bind(data.provide_data(), data.provide_label());
+      module.init_params({.arg_params = fit_values});
+      module.init_optimizer({.kvstore = args.kvstore, .optimizer_params = fit_optimizer});
+      while (const auto batch = data.next()) {
+        module.forward_backward(*batch);
+        module.update();
+        look();
+      }
+      return seen;
+    };
+    const Steps one_by_one = steps_of(false);
+    EXPECT_EQ(one_by_one[overflow_at].scale, one_by_one[overflow_at - 1].scale / 2) << worker.rank;
+    EXPECT_EQ(one_by_one[overflow_at].weight, one_by_one[overflow_at - 1].weight) << worker.rank;
+    EXPECT_NE(one_by_one[overflow_at - 1].weight, one_by_one[overflow_at - 2].weight) << worker.rank;
+    EXPECT_TRUE(steps_of(true) == one_by_one) << worker.rank;
+  });
+  EXPECT_EQ(thrown, std::vector<std::string>(2));
 }
 
 TEST(ScaledLossInFit, AnIteratorThatReadsTheParametersFindsThemUpdated) {
