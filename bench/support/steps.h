@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "symbind/core/update_condition.h"
 #include "symbind/symbind.h"
 
 #include "bench/support/cases.h"
@@ -50,17 +51,29 @@ class Training {
     update_.wds.assign(weights_.size(), 1e-4);
     update_.momentum = 0.9;
     update_.rescale_grad = 1.0 / static_cast<double>(network.data[0]);
-    if (is_scaled_) write_scale();
+    if (!is_scaled_) return;
+    factors_ = {arguments.at(scale_name), arguments.at(inverse_name)};
+    factors_[0].fill(LossScale::first);
+    factors_[1].fill(1 / LossScale::first);
+    scale_ = array({LossScale::first, 0}, options.context, DType::float64);
   }
 
+  // On a GPU the host does not wait for the check of the gradients: the GPU leaves out the update itself.
   void step() {
     executor_->forward(/*is_train=*/true);
     executor_->backward();
-    is_taken_ = !is_scaled_ || gradients_are_finite();
-    if (is_taken_) invoke(multi_sgd_mom_update, updated_, update_, {.out = weights_});
+    if (!is_scaled_) return update();
+    finite_ = multi_all_finite(gradients_, {.num_arrays = update_.num_weights});
+    invoke(adapt_loss_scale, {finite_, scale_}, {}, {.out = factors_});
+    if (finite_.context().is_gpu()) {
+      const UpdateCondition condition(static_cast<const float*>(finite_.data()));
+      update();
+    } else if (is_taken()) {
+      update();
+    }
   }
   // Was the last step taken? The first ones in float16 are not, until the scale of the loss is small enough.
-  bool is_taken() const { return is_taken_; }
+  bool is_taken() const { return !is_scaled_ || finite_.item() != 0; }
 
   const Executor& executor() const { return *executor_; }
   // What the operators beside the network read and write in a step, by name: for the table of costs.
@@ -76,24 +89,15 @@ class Training {
     const Symbol low = computed_in(network.symbol, dtype);
     return dtype == DType::float16 ? with_scaled_loss(low, network.parameters(), scale_name, inverse_name) : low;
   }
-  void write_scale() {
-    executor_->arg_dict().at(scale_name).fill(scale_.value());
-    executor_->arg_dict().at(inverse_name).fill(1 / scale_.value());
-  }
-  bool gradients_are_finite() {
-    const bool finite = multi_all_finite(gradients_, {.num_arrays = update_.num_weights}).item() != 0;
-    const double before = scale_.value();
-    scale_.finish_step(finite);
-    if (scale_.value() != before) write_scale();
-    return finite;
-  }
+  void update() { invoke(multi_sgd_mom_update, updated_, update_, {.out = weights_}); }
 
   static constexpr const char *scale_name = "_loss_scale", *inverse_name = "_inverse_loss_scale";
   ExecutorPtr executor_;
   std::vector<NDArray> weights_, gradients_, updated_;  // the last: weight, gradient and momentum of each
   MultiSgdMomUpdate update_;
-  bool is_scaled_, is_taken_ = false;
-  LossScale scale_;
+  const bool is_scaled_;
+  std::vector<NDArray> factors_;  // of the loss, and of the gradients
+  NDArray scale_, finite_;        // the state of the first, and the check of the last step
 };
 
 // The same through Module, which also takes the batch in.

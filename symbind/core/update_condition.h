@@ -2,7 +2,9 @@
 // updates before it knows that number.
 #pragma once
 
-namespace symbind {
+#include "symbind/core/api.h"
+
+namespace SYMBIND_API symbind {
 
 // While it lives, operators of this thread that update weights by an elementwise rule on a GPU leave all their arrays
 // unchanged if *made is 0 when they run. `made` is in the memory of that GPU. A step on the host cannot be left out: it

@@ -23,6 +23,8 @@ void add_sums_of_squares(std::vector<DeviceCase>& cases) {
   cases.push_back({"multi_sum_sq", shapes, count, {DType::float32}, -2, 2, 1, true, mixed});
   cases.push_back({"multi_all_finite", shapes, count, {DType::float32}, -2, 2, 1, true, mixed});
   cases.push_back({"all_finite", {{700, 31}}, {}, all_types});
+  const std::vector<DType> scale_types{DType::float32, DType::float64};
+  cases.push_back({"_adapt_loss_scale", {{1}, {2}}, {}, {DType::float32}, 0.5, 2, 1, true, scale_types});
   cases.push_back({"_contrib_allclose", {{40, 7}, {40, 7}}, {{"rtol", "10"}}, float_types});
   cases.push_back({"_contrib_allclose", {{40, 7}, {40, 7}}, {}, all_types});
   cases.push_back(
