@@ -21,6 +21,7 @@ set(SYMBIND_PUBLIC_HEADERS
   core/shape_convention.h
   core/state_tree.h
   core/text.h
+  core/update_condition.h
   data/bucket_key.h
   data/csv_iter.h
   data/idx.h
@@ -89,6 +90,7 @@ set(SYMBIND_PUBLIC_HEADERS
   ops/all.h
   ops/choices.h
   ops/composition.h
+  ops/loss_scale.h
   ops/subgraph.h)
 symbind_listed_families(families all)
 list(TRANSFORM families PREPEND "ops/")

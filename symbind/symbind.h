@@ -10,6 +10,7 @@
 #include "symbind/core/parts.h"
 #include "symbind/core/random.h"
 #include "symbind/core/shape_convention.h"
+#include "symbind/core/update_condition.h"
 #include "symbind/data/bucket_key.h"
 #include "symbind/data/csv_iter.h"
 #include "symbind/data/idx.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "symbind/core/update_condition.h"
 #include "symbind/symbind.h"
 
 #include "bench/support/cases.h"

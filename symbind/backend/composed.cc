@@ -128,6 +128,8 @@ void add_composed(ImplementationTable& table) {
   add<BatchNormSigns>(table);
   add<BatchNormSignsGrad>(table);
   add<ConvolutionStatistics>(table);
+  add<ConvolutionGradAddRelu>(table);
+  add<BatchNormGradFromSums>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);
   add<ImageCrop>(table);

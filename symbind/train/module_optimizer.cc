@@ -223,12 +223,12 @@ void Module::apply_update() {
   const auto is_taken = [&] { return scaled_loss_->finish_step(*exec_group_, kvstore_.get()); };
   const bool checks_sums = scaled_loss_ && ScaledLoss::checks_sums(kvstore_.get());
   if (scaled_loss_ && !checks_sums && !is_taken()) return;
+  host_->dirty = true;
   const ThreadScope threads(exec_group_->thread_policy());
   if (kvstore_) exchange_gradients();
   const std::vector<Updater::Item> items = own_updates();
   if (checks_sums && device_decides(items)) return queue_update(items);
   if (checks_sums && !is_taken()) return;
-  host_->dirty = true;
   if (update_on_kvstore_) return;
   const size_t devices = options_.context.size();
   if (devices == 1 || !optimizer_->clip_global_norm) return (*updater_)(items);

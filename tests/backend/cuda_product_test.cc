@@ -1,19 +1,22 @@
-// 1 × 1 convolutions with the statistics of their channels by a product of ours (backend/cuda/conv_product.h): exactly,
-// with whole numbers whose products and sums need no rounding; against the CPU; and which convolutions are computed
-// otherwise. Skipped where there is no GPU.
+// 1 × 1 convolutions with the statistics of their channels, and their data gradients with the sums of BatchNorm's, by a
+// product of ours (backend/cuda/conv_product.h): exactly, with whole numbers whose products and sums need no rounding;
+// against the CPU; and which convolutions are computed otherwise. Skipped where there is no GPU.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "symbind/exec/executor.h"
 #include "symbind/ops/conv_statistics.h"
+#include "symbind/ops/relu_signs.h"
 
 #include "tests/backend/cuda_trained.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
+#include "tests/support/relu_results.h"
 
 namespace symbind::testing {
 namespace {
@@ -176,6 +179,123 @@ TEST_F(CudaProduct, KeepsNanAndInfinity) {
       }
 }
 
+// ---- The data gradient ----------------------------------------------------------------------------------------------
+
+// The fused operator: outputs are the gradient of the ReLU and the two sums of the norm before it.
+ExecutorPtr bound_gradient(const Convolved& c, DType dtype, bool signs, Context context) {
+  const Symbol activation = var("activation"), results = signs ? relu_signs(activation, {-1}) : activation;
+  const Symbol made =
+      convolution_grad_add_relu({var("dy"), var("weight"), var("data"), var("more"), results, var("x"), var("mean")},
+                                {convolved(c.filters), signs}, "conv");
+  const Shape data{c.batch, c.size, c.size, c.channels};
+  return simple_bind(made, context,
+                     {{"dy", {c.batch, c.size, c.size, c.filters}}, {"data", data}, {"activation", data}},
+                     {.grad_req = "null", .type_dict = {{"dy", dtype}, {"activation", dtype}}});
+}
+
+// Calls test(convolution, type, with signs).
+template <class Test>
+void for_gradients(Test test) {
+  for (const Convolved& c : convolutions)
+    for (const DType dtype : product_types)
+      for (const bool signs : {false, true}) {
+        SCOPED_TRACE(join("batch ", c.batch, ", size ", c.size, ", ", c.filters, " to ", c.channels, " channels in ",
+                          dtype, signs ? " with signs" : ""));
+        test(c, dtype, signs);
+      }
+}
+
+Expected expected_gradient(const std::map<std::string, std::vector<double>>& in, int64_t channels, int64_t filters) {
+  const auto columns = static_cast<size_t>(channels), depth = static_cast<size_t>(filters);
+  const std::vector<double>&dy = in.at("dy"), &weight = in.at("weight"), &more = in.at("more"), &x = in.at("x");
+  const size_t rows = dy.size() / depth;
+  Expected made{std::vector<double>(rows * columns), std::vector<double>(columns), std::vector<double>(columns)};
+  for (size_t row = 0; row < rows; ++row) {
+    double* const sums = &made.output[row * columns];
+    for (size_t k = 0; k < depth; ++k)
+      for (size_t column = 0; column < columns; ++column)
+        sums[column] += dy[row * depth + k] * weight[k * columns + column];
+    for (size_t column = 0; column < columns; ++column) {
+      const size_t at = row * columns + column;
+      sums[column] = in.at("activation")[at] > 0 ? sums[column] + more[at] : 0;
+      made.sums[column] += sums[column];
+      made.squares[column] += sums[column] * (x[at] - in.at("mean")[column]);
+    }
+  }
+  return made;
+}
+
+TEST_F(CudaProduct, GradientOfWholeNumbersIsExact) {
+  for_gradients([](const Convolved& c, DType dtype, bool signs) {
+    const ExecutorPtr fused = bound_gradient(c, dtype, signs, gpu(0));
+    std::map<std::string, std::vector<double>> values;
+    uint32_t seed = 1;
+    for (auto [name, array] : fused->arg_dict()) {
+      NDArray whole = whole_numbers(array.shape(), 1, seed++, array.dtype());
+      values[name] = whole.to_vector<double>();
+      if (name == "activation") {
+        for (double& value : values[name]) value = std::abs(value);
+        whole.copy_from(values[name]);
+      }
+      whole.copyto(array);
+    }
+    run(*fused);
+    EXPECT_EQ(count(fused->debug_str(), " product "), 1) << fused->debug_str();
+    const Expected expected = expected_gradient(values, c.channels, c.filters);
+    const auto outputs = fused->outputs();
+    EXPECT_TRUE(all_close(outputs[0].to_vector<double>(), expected.output, {0, 0, 0}));
+    EXPECT_TRUE(all_close(outputs[1].to_vector<double>(), expected.sums, {0, 0, 0}));
+    EXPECT_TRUE(all_close(outputs[2].to_vector<double>(), expected.squares, {0, 0, 0}));
+  });
+}
+
+TEST_F(CudaProduct, GradientOfOtherNumbersAgreesWithTheCpu) {
+  for_gradients([](const Convolved& c, DType dtype, bool signs) {
+    const ExecutorPtr on_gpu = bound_gradient(c, dtype, signs, gpu(0)), on_cpu = bound_gradient(c, dtype, signs, cpu());
+    for (const ExecutorPtr& each : {on_gpu, on_cpu}) {
+      set_values(*each, 0);
+      NDArray activation = each->arg_dict().at("activation");
+      random_array(activation.shape(), 7, 0, 1, dtype).copyto(activation);
+      run(*each);
+    }
+    const double most = dtype == DType::bfloat16 ? 0.016 : 0.004;
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(
+          all_close(on_gpu->outputs()[i].as_copy_in(cpu()), on_cpu->outputs()[i], {most, 0, i == 0 ? most : 4 * most}))
+          << "output " << i;
+  });
+}
+
+// Also the signs of zeros; the bits of NaN may differ.
+void expect_same_values(const NDArray& actual, const NDArray& expected) {
+  const std::vector<double> a = actual.to_vector<double>(), e = expected.to_vector<double>();
+  ASSERT_EQ(a.size(), e.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool same = std::isnan(e[i]) ? std::isnan(a[i]) : a[i] == e[i] && std::signbit(a[i]) == std::signbit(e[i]);
+    ASSERT_TRUE(same) << "element " << i << ": " << a[i] << " instead of " << e[i];
+  }
+}
+
+// Results of ReLU with NaN and zeros of both signs, and gradients with infinities.
+TEST_F(CudaProduct, GradientIsTheSameWithSigns) {
+  for (const Convolved& c : convolutions)
+    for (const DType dtype : product_types) {
+      SCOPED_TRACE(
+          join("batch ", c.batch, ", size ", c.size, ", ", c.filters, " to ", c.channels, " channels in ", dtype));
+      const ExecutorPtr of_results = bound_gradient(c, dtype, false, gpu(0));
+      const ExecutorPtr of_signs = bound_gradient(c, dtype, true, gpu(0));
+      for (const ExecutorPtr& each : {of_results, of_signs}) {
+        set_values(*each, 0);
+        for (const char* name : {"activation", "more"}) {
+          NDArray array = each->arg_dict().at(name);
+          relu_results(array.shape(), dtype).copyto(array);
+        }
+        run(*each);
+      }
+      for (size_t i = 0; i < 3; ++i) expect_same_values(of_signs->outputs()[i], of_results->outputs()[i]);
+    }
+}
+
 // ---- In a network ---------------------------------------------------------------------------------------------------
 
 Symbol unit(const Convolution& p) {
@@ -198,6 +318,48 @@ TEST_F(CudaProduct, GivesBatchNormItsSumsInEveryType) {
         EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
         expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
       }
+}
+
+// Three units; the gradients of two arrive from the convolution of the next one and from its shortcut.
+Symbol residual_units(const Convolution& p) {
+  Symbol net = relu(norm(convolution(var("data"), p, "conv0"), "bn0"), "relu0");
+  for (const char* name : {"1", "2", "3"})
+    net = relu(norm(convolution(net, p, join("conv", name)), join("bn", name)) + net, join("relu", name));
+  return net;
+}
+
+TEST_F(CudaProduct, ComputesTheGradientOfTheReluBeforeAConvolution) {
+  for (const Shape& data : {Shape{4, 64, 14, 14}, Shape{3, 64, 9, 7}})
+    for (const DType dtype : product_types)
+      for (const char* tune : {"off", "limited_workspace"}) {
+        SCOPED_TRACE(join(data, " in ", dtype, ", ", tune));
+        Convolution p = convolved(64, "NCHW");
+        p.cudnn_tune = tune;
+        const Trained with = trained(residual_units(p), data, gpu(0), dtype, {});
+        const Trained without = trained(residual_units(p), data, gpu(0), dtype, {.fuse = false});
+        const int fused = count(with.plan, "_backward_Convolution_Add_Relu");
+        EXPECT_TRUE(p.cudnn_tune != "off" || fused == 2) << with.plan;
+        EXPECT_EQ(fused, count(with.plan, "_backward_BatchNorm_From_Sums")) << with.plan;
+        EXPECT_EQ(count(with.plan, "_BatchNorm_Signs"), 6 - fused) << "of three units, forward and backward\n"
+                                                                   << with.plan;
+        EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
+        expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
+        const Trained again = trained(residual_units(p), data, gpu(0), dtype, {});
+        for (const auto& [name, gradient] : with.executor->grad_dict())
+          EXPECT_TRUE(same_bits(again.executor->grad_dict().at(name), gradient)) << name;
+      }
+}
+
+// In plain layouts the fused operators compute the same, by passes over the convolution's result.
+TEST_F(CudaProduct, DoesNotDependOnTheLayout) {
+  const Shape data{4, 64, 9, 9};
+  for (const DType dtype : product_types) {
+    const Symbol net = residual_units(convolved(64, "NCHW"));
+    const Trained plain = trained(net, data, gpu(0), dtype, {.layout = false});
+    const Trained without = trained(net, data, gpu(0), dtype, {.fuse = false});
+    EXPECT_EQ(count(plain.plan, " host "), 0) << plain.plan;
+    expect_close(*plain.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
+  }
 }
 
 TEST_F(CudaProduct, LeavesOtherConvolutionsToTheLibrary) {

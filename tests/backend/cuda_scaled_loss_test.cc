@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "symbind/core/update_condition.h"
 #include "symbind/symbind.h"
 
 #include "tests/kvstore/thread_transport.h"

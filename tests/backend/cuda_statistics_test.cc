@@ -243,7 +243,10 @@ TEST_F(CudaStatistics, AreFusedIntoTheConvolutionsOfATrainedNetwork) {
     const Trained with = trained(units(64, "off"), data, gpu(0), DType::float16, {}, 0);
     const Trained without = trained(units(64, "off"), data, gpu(0), DType::float16, {.fuse = false}, 0);
     EXPECT_GT(count(with.plan, "_Convolution_Statistics"), 0) << with.plan;
-    EXPECT_EQ(count(with.plan, "_Convolution_Statistics"), count(with.plan, "_BatchNorm_Given_Sums")) << with.plan;
+    EXPECT_EQ(count(with.plan, "_Convolution_Statistics"), count(with.plan, "_BatchNorm_Given_Sums") + 1)
+        << "the norm of the residual unit stores signs, too\n"
+        << with.plan;
+    EXPECT_EQ(count(with.plan, "_BatchNorm_Signs"), 2) << "forward and backward\n" << with.plan;
     EXPECT_EQ(count(without.plan, "_Convolution_Statistics"), 0);
     EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
     expect_close(*with.executor, *without.executor, 0.02);

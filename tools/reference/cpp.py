@@ -239,8 +239,8 @@ def _describe(text, comment, header, spaces):
 
 def _parameters(bare):
     """Where the parenthesis of a function's parameters opens: the first outside of template arguments."""
-    at = bare.find("operator")
-    if at >= 0:
+    if operator := re.search(r"\boperator\b", bare):
+        at = operator.start()
         return bare.index("(", at + len("operator()") if bare.startswith("operator()", at) else at)
     depth = 0
     for at, character in enumerate(bare):

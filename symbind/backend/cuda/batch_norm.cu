@@ -5,10 +5,11 @@
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/relu_gradient_sums.cuh"
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/step.h"
-#include "symbind/backend/functions.h"
 #include "symbind/ops/batch_norm_recompute.h"
+#include "symbind/ops/conv_statistics.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -237,66 +238,6 @@ struct GradientSums {
   }
 };
 
-// The results of ReLU, for its gradient: see SignReader.
-template <class T>
-struct ResultReader {
-  const T* y;
-
-  template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(y + index);
-  }
-  template <class C, int width>
-  __device__ static C number(const Pack<T, width>& loaded, int k) {
-    return cuda_backend::load(loaded.element[k]);
-  }
-};
-
-// The same for the gradient of ReLU after a sum, which is written on the way. It arrives as dy, or as the sum of two
-// arrays.
-template <class T, class Results>
-struct ReluGradientSums {
-  static constexpr int rows_at_once = 2;
-  using Compute = compute_type<T>;
-  using OfChannel = Compute;  // the mean
-  template <int width>
-  struct Packs {
-    Pack<T, width> dy, more, x;
-    decltype(Results{}.template load<width>(0)) results;
-  };
-  const T *dy, *more, *x;
-  Results results;
-  T* sum_grad;
-  const Compute* mean;
-
-  __device__ OfChannel at(int64_t channel) const { return mean[channel]; }
-  template <int width>
-  __device__ Packs<width> load(int64_t index) const {
-    Packs<width> packs;
-    packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
-    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
-    packs.results = results.template load<width>(index);
-    packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
-    return packs;
-  }
-  template <int width>
-  __device__ void write(int64_t index, Packs<width>& packs) const {
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      T total = packs.dy.element[k];
-      if (more) total = store<T>(cuda_backend::load(total) + cuda_backend::load(packs.more.element[k]));
-      packs.dy.element[k] = store<T>(
-          functions::ReluGrad{}(cuda_backend::load(total), Results::template number<Compute>(packs.results, k)));
-    }
-    *reinterpret_cast<Pack<T, width>*>(sum_grad + index) = packs.dy;
-  }
-  template <class AnyPacks>
-  __device__ PairOf<Compute> operator()(Compute middle, const AnyPacks& packs, int k) const {
-    const Compute g = cuda_backend::load(packs.dy.element[k]);
-    return {g, g * (cuda_backend::load(packs.x.element[k]) - middle)};
-  }
-};
-
 // dx = scale · (dy - of_mean - (x - mean) · of_deviation)
 template <class C>
 struct GradientOfChannel {
@@ -322,6 +263,14 @@ struct FinishGradient {
                      own ? static_cast<C>(slope * reciprocal / count) : C(0)};
   }
 };
+
+// The sums are given: those of the whole batch.
+template <class C>
+__global__ void finish_given_gradient_sums(const C* sums, const C* away_sums, int64_t channels,
+                                           FinishGradient<C> finish) {
+  let_next_start();
+  for (int64_t c = first_element(); c < channels; c += element_step()) finish(c, sums[c], away_sums[c]);
+}
 
 // `more`, where it is not null, is added to the gradient.
 template <class T, bool relu>
@@ -367,8 +316,8 @@ constexpr bool has_add = std::is_same_v<P, BatchNormAddRelu> || std::is_same_v<P
 template <class P>
 constexpr bool is_add_gradient = std::is_same_v<P, BatchNormAddReluGrad> || std::is_same_v<P, BatchNormSignsGrad>;
 template <class P>
-constexpr bool is_gradient =
-    std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> || is_add_gradient<P>;
+constexpr bool is_gradient = std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> ||
+                             std::is_same_v<P, BatchNormGradFromSums> || is_add_gradient<P>;
 // Where the data is among the inputs.
 template <class P>
 constexpr size_t data_input = is_add_gradient<P> ? 2
@@ -530,6 +479,31 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
 }
 
 template <class T>
+std::unique_ptr<Kernel> build_from_sums(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto& p = node.as<BatchNormGradFromSums>();
+  const ChannelShape shape = channel_shape(p, node.inputs[1]);
+  const bool own = uses_batch_statistics(p, node.is_train);
+  return make_step(
+      node,
+      [shape, own, fix_gamma = p.fix_gamma](const Args& args) {
+        const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
+        const Parameters<C> parameters{args.in<C>(2), nullptr, args.in<C>(3), args.in<C>(4), fix_gamma};
+        T* const dx = args.out<T>(0);
+        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
+        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
+        const cudaStream_t stream = stream_of(args);
+        finish_given_gradient_sums<<<blocks_for(shape.channels), block_size, 0, stream>>>(
+            args.in<C>(5), args.in<C>(6), shape.channels,
+            FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
+                              static_cast<double>(shape.per_channel()), own});
+        if (dx) queue_channel_map(stream, shape, wide, DataGradient<T, false>{dy, x, nullptr, dx, of_channel}, true);
+      },
+      {.in_place = {{0, 0}, {1, 0}},
+       .scratch_bytes = static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>)});
+}
+
+template <class T>
 std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
   using C = compute_type<T>;
   const auto& p = node.as<BatchNormRecompute>();
@@ -587,6 +561,8 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
       return build_given_sums<T, P>(node);
     else if constexpr (std::is_same_v<P, BatchNormSigns>)
       return node.as<P>().given_sums ? build_given_sums<T, P>(node) : build_forward<T, P>(node);
+    else if constexpr (std::is_same_v<P, BatchNormGradFromSums>)
+      return build_from_sums<T>(node);
     else if constexpr (is_add_gradient<P>)
       return build_add_backward<T, P>(node);
     else if constexpr (is_gradient<P>)
@@ -628,6 +604,7 @@ void add_batch_norm(ImplementationTable& table) {
   // Before the networks that they replace.
   add<BatchNormAddRelu>(table, Tier::specialised);
   add<BatchNormAddReluGrad>(table, Tier::specialised);
+  add<BatchNormGradFromSums>(table, Tier::specialised);
   add<BatchNormSignsGrad>(table, Tier::specialised);
   table.add<BatchNormSigns>(
       {"cuda", refuse_signs, build<BatchNormSigns>, preferred_layouts<BatchNormSigns>, false, Tier::specialised});

@@ -98,9 +98,12 @@ void visit_weight_types(DType given, DType data, Visit visit) {
 // ---- A node as a problem --------------------------------------------------------------------------------------------
 
 template <class P>
-constexpr ConvolutionPass pass_of = std::is_same_v<P, ConvolutionGradData>     ? ConvolutionPass::data_grad
-                                    : std::is_same_v<P, ConvolutionGradWeight> ? ConvolutionPass::weight_grad
-                                                                               : ConvolutionPass::forward;
+constexpr bool has_relu_gradient = std::is_same_v<P, ConvolutionGradAddRelu>;
+template <class P>
+constexpr ConvolutionPass pass_of =
+    std::is_same_v<P, ConvolutionGradData> || has_relu_gradient<P> ? ConvolutionPass::data_grad
+    : std::is_same_v<P, ConvolutionGradWeight>                     ? ConvolutionPass::weight_grad
+                                                                   : ConvolutionPass::forward;
 
 struct NodeArrays {
   const Tensor &data, &weight, &output;
@@ -141,6 +144,7 @@ std::string usual_tuning() {
 // What a library may apply to the products; none if it has no such activation.
 template <class P>
 ConvolutionEpilogue epilogue_of(const P& p) {
+  if constexpr (has_relu_gradient<P>) return {.relu_gradient = true, .signs = p.signs};
   if (pass_of<P> != ConvolutionPass::forward) return {};
   const ConvolutionFused fused{p};
   if (!fused.act_type.empty() && fused.act_type != "relu") return {};
@@ -215,8 +219,7 @@ class ConvolutionKernel final : public Kernel {
         case ConvolutionPass::forward:
           return run_forward(args);
         case ConvolutionPass::data_grad:
-          convolve(args, {args.outputs[0], args.inputs[1], args.inputs[0]});
-          return;
+          return run_data_grad(args);
         case ConvolutionPass::weight_grad:
           if (args.outputs[0]) convolve(args, {args.inputs[1], args.outputs[0], args.inputs[0]});
           if (!params_.no_bias && args.outputs[1]) sum_bias(args);
@@ -235,6 +238,7 @@ class ConvolutionKernel final : public Kernel {
     const size_t element = problem_.dtype == DType::float64 ? sizeof(double) : sizeof(float);
     size_t total = sums_at_ + (weight_grad && !params_.no_bias ? piece_bytes(output_shape_, element) : 0);
     if (problem_.epilogue.statistics) total += output_sums_bytes(problem_);
+    if (problem_.epilogue.relu_gradient) total += relu_gradient_bytes(problem_);
     if (total > 0) scratch_bytes = total + workspace_alignment;
     if (derives_weight_) {
       cached_bytes = aligned(weight_bytes_) + static_cast<size_t>(params_.num_filter) * size_of(problem_.dtype);
@@ -298,12 +302,29 @@ class ConvolutionKernel final : public Kernel {
                         scratch_of(args) + sums_at_);
   }
 
+  void run_data_grad(const Args& args) {
+    ConvolutionArrays arrays{args.outputs[0], args.inputs[1], args.inputs[0]};
+    if (problem_.epilogue.relu_gradient) {
+      arrays.more_grad = args.inputs[3];
+      arrays.activation = args.inputs[4];
+      arrays.norm_data = args.inputs[5];
+      arrays.mean = args.inputs[6];
+      arrays.channel_sum = args.outputs[1];
+      arrays.channel_square_sum = args.outputs[2];
+    }
+    const bool is_finished = convolve(args, arrays);
+    if (problem_.epilogue.relu_gradient && !is_finished)
+      queue_relu_gradient(stream_of(args), problem_, arrays, scratch_of(args) + sums_at_);
+  }
+
   bool suits_plan(const ConvolutionArrays& arrays) const {
-    return plan_ && aligned_for_packs(arrays.data) && aligned_for_packs(arrays.weight) &&
-           aligned_for_packs(arrays.output) &&
+    const auto are_aligned = [](std::initializer_list<const void*> addresses) {
+      return std::all_of(addresses.begin(), addresses.end(), aligned_for_packs);
+    };
+    return plan_ && are_aligned({arrays.data, arrays.weight, arrays.output}) &&
            (!plan_->applies_epilogue() ||
-            (aligned_for_packs(arrays.residual) && aligned_for_packs(arrays.bias) &&
-             aligned_for_packs(arrays.channel_sum) && aligned_for_packs(arrays.channel_square_sum)));
+            are_aligned({arrays.residual, arrays.bias, arrays.channel_sum, arrays.channel_square_sum, arrays.more_grad,
+                         arrays.activation, arrays.norm_data, arrays.mean}));
   }
 
   // Has it applied the epilogue?
@@ -421,6 +442,25 @@ std::string refuse_statistics(const NodeView& node) {
   return plan->applies_epilogue() ? "" : "no kernel that is faster than a pass for the statistics";
 }
 
+// The gradient of ReLU and the sums after it are fused by a product of ours, where that is faster than a pass.
+std::string refuse_relu_gradient(const NodeView& node) {
+  if (std::string reason = refuse_arrays<ConvolutionGradAddRelu>(node); !reason.empty()) return reason;
+  const DType dtype = node.outputs[0].dtype;
+  const bool signs = node.as<ConvolutionGradAddRelu>().signs;
+  for (const size_t input : {3, 4, 5})
+    if (node.inputs[input].dtype != (signs && input == 4 ? DType::uint8 : dtype)) return "arrays of different types";
+  if (node.inputs[6].dtype != DType::float32) return "a mean in another type than float32";
+  ConvolutionProblem problem = problem_of<ConvolutionGradAddRelu>(node);
+  problem.channels_last |= suits_channels_last(problem.size, problem.dtype);  // as the layout pass will set it
+  if (node.context.id >= num_gpus()) return "no such GPU";
+  CudaDevice& device = CudaDevice::of(node.context);
+  if (product_forms(device, problem).empty()) return "no kernel with the gradient of ReLU";
+  std::string reason;
+  const auto plan = find_convolution(device, problem, &reason);
+  if (!plan) return reason;
+  return plan->applies_epilogue() ? "" : "no kernel that is faster than a pass for the gradient of ReLU";
+}
+
 Layout preferred_layout(const Tensor& tensor) { return tensor.shape[1] == 1 ? Layout::plain : Layout::channels_last; }
 
 template <class P>
@@ -442,6 +482,9 @@ std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
     if (!derives_weight(ConvolutionFused{p}, arrays.weight, arrays.output.dtype))
       preferred.inputs[1] = node.inputs[1].layout;
   }
+  if constexpr (has_relu_gradient<P>)
+    for (const size_t input : {3, 4, 5})
+      if (!p.signs || input != 4) preferred.inputs[input] = preferred.outputs[0];
   if constexpr (std::is_same_v<P, ConvolutionFused>)
     if (const int sum = inputs_of(p).sum; sum >= 0) preferred.inputs[static_cast<size_t>(sum)] = preferred.outputs[0];
   return preferred;
@@ -461,6 +504,8 @@ void add_conv(ImplementationTable& table) {
   table.add<ConvolutionStatistics>({"statistics", refuse_statistics, build<ConvolutionStatistics>,
                                     preferred_layouts<ConvolutionStatistics>, true, Tier::library});
   add<ConvolutionGradData>(table);
+  table.add<ConvolutionGradAddRelu>({"product", refuse_relu_gradient, build<ConvolutionGradAddRelu>,
+                                     preferred_layouts<ConvolutionGradAddRelu>, true, Tier::library});
   add<ConvolutionGradWeight>(table);
   add_first_layer_gradient(table);
 }

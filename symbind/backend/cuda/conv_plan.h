@@ -22,9 +22,12 @@ enum class ConvolutionPass { forward, data_grad, weight_grad };
 
 // What is applied to the products of a forward convolution while they are written: relu(products + residual + bias),
 // of which the parts not set are missing. With statistics, sums per channel of the result are written as well.
+// The gradient of data may pass through the ReLU that computed this data (see ConvolutionGradAddRelu), which is given
+// by its results or their signs.
 struct ConvolutionEpilogue {
   bool residual = false, bias = false, relu = false, statistics = false;
-  bool any() const { return residual || bias || relu || statistics; }
+  bool relu_gradient = false, signs = false;
+  bool any() const { return residual || bias || relu || statistics || relu_gradient; }
 };
 
 struct ConvolutionProblem {
@@ -45,12 +48,14 @@ inline bool requires_exact_results(const ConvolutionProblem& problem) {
 }
 
 // Two of data, weight and output are read and one is assigned, as the pass has it: in data_grad `data` is the gradient
-// of data. Residual (in the layout of output), bias and the sums belong to the epilogue; the sums, of each channel's
-// elements and of their squares, are assigned.
+// of data. The others belong to the epilogue. Residual has the layout of output. The sums, of each channel's elements
+// and of their squares, are assigned. In data_grad more_grad, activation and norm_data have the layout of data, and the
+// second sum is that of the gradient times the distance of norm_data from its mean; activation may be the signs.
 struct ConvolutionArrays {
   void *data, *weight, *output;
   const void *residual = nullptr, *bias = nullptr;
   void *channel_sum = nullptr, *channel_square_sum = nullptr;
+  const void *more_grad = nullptr, *activation = nullptr, *norm_data = nullptr, *mean = nullptr;
 };
 
 class ConvolutionPlan {

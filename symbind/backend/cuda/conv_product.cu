@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/tensor_product.cuh"
+#include "symbind/backend/functions.h"
 #include "symbind/core/error.h"
 
 namespace symbind::cuda_backend {
@@ -11,13 +13,17 @@ namespace {
 // A form is the number of columns of a tile.
 constexpr int forms[] = {128, 64};
 
-// The sums are of the products before they are rounded.
+// Forward: the sums are of the products and their squares, before they are rounded.
 template <class T>
 struct StoreWithSquares {
+  static constexpr bool by_depth = false, sums_by_tile = true;
+  static constexpr int rows_at_once = 1;
+  struct Operands {};
   T* out;
 
-  __device__ void operator()(int64_t index, int /*column*/, bool inside, const float (&values)[product_width],
-                             PairOf<float> (&sums)[product_width]) const {
+  __device__ Operands load(int64_t /*index*/, bool /*inside*/) const { return {}; }
+  __device__ void write(int64_t index, int /*column*/, bool inside, Operands, const float (&values)[product_width],
+                        PairOf<float> (&sums)[product_width]) const {
     const RowPart<T> rounded(values);
     if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
 #pragma unroll
@@ -25,6 +31,63 @@ struct StoreWithSquares {
       sums[i].first += values[i];
       sums[i].second += values[i] * values[i];
     }
+  }
+};
+
+// The results of ReLU, for its gradient: see SignReader.
+template <class T>
+struct ActivationReader {
+  const T* activation;
+
+  template <int width>
+  __device__ RowPart<T> load(int64_t index) const {
+    static_assert(width == product_width);
+    return *reinterpret_cast<const RowPart<T>*>(activation + index);
+  }
+  template <class C>
+  __device__ static C number(const RowPart<T>& loaded, int k) {
+    return loaded[k];
+  }
+};
+
+// The gradient of the data: of the products and `more` together, where the result of ReLU is above zero. The sums are
+// those of BatchNorm's gradient, of the result and of its products with the distance of x from its mean, before it is
+// rounded.
+template <class T, class Results>
+struct StoreWithGradientSums {
+  static constexpr bool by_depth = true, sums_by_tile = false;
+  static constexpr int rows_at_once = sizeof(T) == 2 ? 2 : 1;
+  struct Operands {
+    RowPart<T> more, x;
+    decltype(Results{}.template load<product_width>(0)) results;
+  };
+  T* out;
+  const T *more, *x;
+  Results results;
+  const float* mean;
+
+  __device__ Operands load(int64_t index, bool inside) const {
+    Operands operands = {};  // zeros add nothing to the sums
+    if (inside) {
+      operands.more = *reinterpret_cast<const RowPart<T>*>(more + index);
+      operands.results = results.template load<product_width>(index);
+      operands.x = *reinterpret_cast<const RowPart<T>*>(x + index);
+    }
+    return operands;
+  }
+  __device__ void write(int64_t index, int column, bool inside, const Operands& operands,
+                        const float (&values)[product_width], PairOf<float> (&sums)[product_width]) const {
+    const RowPart<float> means = *reinterpret_cast<const RowPart<float>*>(mean + column);
+    float gradients[product_width];
+#pragma unroll
+    for (int i = 0; i < product_width; ++i) {
+      gradients[i] =
+          functions::ReluGrad{}(values[i] + operands.more[i], Results::template number<float>(operands.results, i));
+      sums[i].first += gradients[i];
+      sums[i].second += gradients[i] * (operands.x[i] - means[i]);
+    }
+    const RowPart<T> rounded(gradients);
+    if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
   }
 };
 
@@ -41,33 +104,65 @@ int attribute(const CudaDevice& device, cudaDeviceAttr name) {
   return cudaDeviceGetAttribute(&value, name, device.id()) == cudaSuccess ? value : 0;
 }
 
-ProductShape product_of(const ConvolutionSize& size) {
-  return {static_cast<int>(size.batch * size.out_size()), static_cast<int>(size.filters),
-          static_cast<int>(size.channels)};
-}
-
 int element_bytes(const ConvolutionProblem& problem) { return static_cast<int>(size_of(problem.dtype)); }
 
+// Of the pass. The rows are positions.
+struct Extents {
+  int64_t rows, columns, depth;
+};
+Extents extents_of(const ConvolutionProblem& problem) {
+  const ConvolutionSize& size = problem.size;
+  const int64_t rows = size.batch * size.out_size();
+  return problem.pass == ConvolutionPass::forward ? Extents{rows, size.filters, size.channels}
+                                                  : Extents{rows, size.channels, size.filters};
+}
+ProductShape product_of(const ConvolutionProblem& problem) {
+  const Extents extents = extents_of(problem);
+  return {static_cast<int>(extents.rows), static_cast<int>(extents.columns), static_cast<int>(extents.depth)};
+}
+
 ProductCut cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
-  return cut_product(product_of(problem.size), element_bytes(problem), form,
+  return cut_product(product_of(problem), element_bytes(problem), form,
                      attribute(device, cudaDevAttrMultiProcessorCount));
 }
 
 bool is_product(const ConvolutionProblem& problem) {
   constexpr std::array<int64_t, 3> ones{1, 1, 1}, none{0, 0, 0};
   const ConvolutionSize& size = problem.size;
+  const Extents extents = extents_of(problem);
   return size.kernel == ones && size.stride == ones && size.pad == none && size.groups == 1 &&
          (problem.channels_last || size.out_size() == 1) &&
-         suits_tensor_product(size.batch * size.out_size(), size.filters, size.channels, element_bytes(problem));
+         suits_tensor_product(extents.rows, extents.columns, extents.depth, element_bytes(problem));
 }
 
 template <class T>
+StoreWithSquares<T> epilogue_of(std::type_identity<StoreWithSquares<T>>, const ConvolutionArrays& arrays) {
+  return {static_cast<T*>(arrays.output)};
+}
+template <class T>
+ActivationReader<T> reader_of(std::type_identity<ActivationReader<T>>, const void* activation) {
+  return {static_cast<const T*>(activation)};
+}
+// Rows of the product are of an array with its channels last, whose shape is then not used.
+SignReader reader_of(std::type_identity<SignReader>, const void* signs) {
+  return {static_cast<const uint8_t*>(signs), {}};
+}
+template <class T, class Results>
+StoreWithGradientSums<T, Results> epilogue_of(std::type_identity<StoreWithGradientSums<T, Results>>,
+                                              const ConvolutionArrays& arrays) {
+  return {static_cast<T*>(arrays.data), static_cast<const T*>(arrays.more_grad),
+          static_cast<const T*>(arrays.norm_data), reader_of(std::type_identity<Results>{}, arrays.activation),
+          static_cast<const float*>(arrays.mean)};
+}
+
+template <class T, class Epilogue>
 class ProductPlan final : public ConvolutionPlan {
  public:
   ProductPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
-      : shape_(product_of(problem.size)),
+      : shape_(product_of(problem)),
         cut_(cut_of(device, problem, form)),
-        kernel_(form == 64 ? multiply_tiles<T, 64, StoreWithSquares<T>> : multiply_tiles<T, 128, StoreWithSquares<T>>) {
+        is_forward_(problem.pass == ConvolutionPass::forward),
+        kernel_(form == 64 ? multiply_tiles<T, 64, Epilogue> : multiply_tiles<T, 128, Epilogue>) {
     // Not what this plan needs: another plan with the same kernel may need more.
     const int most = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "setting up a product");
@@ -78,8 +173,8 @@ class ProductPlan final : public ConvolutionPlan {
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
     auto* const partial = static_cast<PairOf<float>*>(workspace);
     kernel_<<<static_cast<unsigned>(cut_.blocks()), product_threads, static_cast<size_t>(cut_.shared_bytes), stream>>>(
-        shape_, static_cast<const T*>(arrays.data), static_cast<const T*>(arrays.weight), cut_.groups,
-        StoreWithSquares<T>{static_cast<T*>(arrays.output)}, partial);
+        shape_, static_cast<const T*>(is_forward_ ? arrays.data : arrays.output), static_cast<const T*>(arrays.weight),
+        cut_.groups, epilogue_of(std::type_identity<Epilogue>{}, arrays), partial);
     queue_finish_sums(
         stream, partial, cut_.groups, shape_.columns,
         StoreSums{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
@@ -90,36 +185,47 @@ class ProductPlan final : public ConvolutionPlan {
   bool applies_epilogue() const override { return true; }
 
  private:
-  using Multiply = void (*)(ProductShape, const T*, const T*, int, StoreWithSquares<T>, PairOf<float>*);
+  using Multiply = void (*)(ProductShape, const T*, const T*, int, Epilogue, PairOf<float>*);
   const ProductShape shape_;
   const ProductCut cut_;
+  const bool is_forward_;
   const Multiply kernel_;
 };
+
+template <class T>
+std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
+  if (problem.pass == ConvolutionPass::forward)
+    return std::make_unique<ProductPlan<T, StoreWithSquares<T>>>(device, problem, form);
+  if (problem.epilogue.signs)
+    return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, SignReader>>>(device, problem, form);
+  return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, ActivationReader<T>>>>(device, problem, form);
+}
 
 }  // namespace
 
 std::vector<int> product_forms(const CudaDevice& device, const ConvolutionProblem& problem) {
   const ConvolutionEpilogue& epilogue = problem.epilogue;
+  const bool has_epilogue = problem.pass == ConvolutionPass::forward
+                                ? epilogue.statistics && !epilogue.residual && !epilogue.bias && !epilogue.relu
+                                : epilogue.relu_gradient;
   const bool has_type = problem.dtype == DType::float16 || problem.dtype == DType::bfloat16 ||
                         (problem.dtype == DType::float32 && !requires_exact_results(problem));
-  if (problem.pass != ConvolutionPass::forward || !epilogue.statistics || epilogue.residual || epilogue.bias ||
-      epilogue.relu || !has_type || !is_product(problem))
-    return {};
+  if (!has_epilogue || !has_type || !is_product(problem)) return {};
   constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
   if (attribute(device, cudaDevAttrComputeCapabilityMajor) < first_capability) return {};
   const int most = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
   std::vector<int> suitable;
   for (const int form : forms)
-    if ((form == 64 || problem.size.filters > 64) && cut_of(device, problem, form).shared_bytes <= most)
+    if ((form == 64 || extents_of(problem).columns > 64) && cut_of(device, problem, form).shared_bytes <= most)
       suitable.push_back(form);
   return suitable;
 }
 
 std::unique_ptr<ConvolutionPlan> make_product_plan(const CudaDevice& device, const ConvolutionProblem& problem,
                                                    int form) {
-  if (problem.dtype == DType::float16) return std::make_unique<ProductPlan<float16>>(device, problem, form);
-  if (problem.dtype == DType::bfloat16) return std::make_unique<ProductPlan<bfloat16>>(device, problem, form);
-  return std::make_unique<ProductPlan<float>>(device, problem, form);
+  if (problem.dtype == DType::float16) return make_plan<float16>(device, problem, form);
+  if (problem.dtype == DType::bfloat16) return make_plan<bfloat16>(device, problem, form);
+  return make_plan<float>(device, problem, form);
 }
 
 }  // namespace symbind::cuda_backend

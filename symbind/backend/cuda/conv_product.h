@@ -1,4 +1,5 @@
-// 1 × 1 convolutions that also add up the statistics of their channels, as matrix products of our own. The library has
+// 1 × 1 convolutions that also add up the statistics of their channels, and data gradients of 1 × 1 convolutions that
+// pass through a ReLU and add up the sums of BatchNorm's gradient, as matrix products of our own. The library has
 // compiled engines with statistics only for float16, and their sums differ from run to run.
 #pragma once
 

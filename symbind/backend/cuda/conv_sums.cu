@@ -1,6 +1,8 @@
 #include "symbind/backend/cuda/conv_sums.h"
 
 #include "symbind/backend/cuda/channels.cuh"
+#include "symbind/backend/cuda/relu_gradient_sums.cuh"
+#include "symbind/backend/cuda/relu_signs.cuh"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -30,6 +32,12 @@ ChannelShape output_shape(const ConvolutionProblem& problem) {
                                : ChannelShape{size.batch, size.filters, size.out_size()};
 }
 
+ChannelShape data_shape(const ConvolutionProblem& problem) {
+  const ConvolutionSize& size = problem.size;
+  return problem.channels_last ? ChannelShape{size.batch * size.in_size(), size.channels, 1}
+                               : ChannelShape{size.batch, size.channels, size.in_size()};
+}
+
 }  // namespace
 
 size_t output_sums_bytes(const ConvolutionProblem& problem) {
@@ -44,6 +52,41 @@ void queue_output_sums(cudaStream_t stream, const ConvolutionProblem& problem, c
                           SumsOfSquares<T>{{static_cast<const T*>(output)}}, scratch,
                           StoreSums<C>{static_cast<C*>(sum), static_cast<C*>(square_sum)});
   });
+}
+
+size_t relu_gradient_bytes(const ConvolutionProblem& problem) {
+  return piece_bytes(data_shape(problem), sizeof(float));
+}
+
+void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem, const ConvolutionArrays& arrays,
+                         void* scratch) {
+  const ChannelShape shape = data_shape(problem);
+  const auto queue_with = [&]<class T, class Results>(std::type_identity<T>, const Results& results) {
+    T* const gradient = static_cast<T*>(arrays.data);
+    bool wide = true;
+    for (const void* array :
+         {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data})
+      wide &= aligned_for_packs(array);
+    queue_channel_sums<T>(
+        stream, shape, wide,
+        ReluGradientSums<T, Results>{gradient, static_cast<const T*>(arrays.more_grad),
+                                     static_cast<const T*>(arrays.norm_data), results, gradient,
+                                     static_cast<const float*>(arrays.mean)},
+        scratch,
+        StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
+  };
+  const auto queue = [&]<class T>(std::type_identity<T> type) {
+    if (problem.epilogue.signs)
+      queue_with(type, SignReader{static_cast<const uint8_t*>(arrays.activation), shape});
+    else
+      queue_with(type, ResultReader<T>{static_cast<const T*>(arrays.activation)});
+  };
+  if (problem.dtype == DType::float16)
+    queue(std::type_identity<float16>{});
+  else if (problem.dtype == DType::bfloat16)
+    queue(std::type_identity<bfloat16>{});
+  else
+    queue(std::type_identity<float>{});
 }
 
 }  // namespace symbind::cuda_backend

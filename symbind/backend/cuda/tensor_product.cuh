@@ -1,6 +1,6 @@
-// Matrix products on tensor cores with an epilogue that sees each row of the result before it is written, and that may
-// add up two numbers per column over all rows: out = a · bᵀ for a of (rows, depth) and b of (columns, depth), both
-// contiguous. Sums are in float32, products of float32 numbers in TF32.
+// Matrix products on tensor cores with an epilogue that sees each row of the result before it is written, and that adds
+// up two numbers per column over all rows: a · b for a of (rows, depth), and b of (columns, depth) or (depth, columns),
+// all of them contiguous. Sums are in float32, products of float32 numbers in TF32.
 //
 // For products of so small a depth that they are limited by memory bandwidth. A block computes tiles of 128 rows in the
 // same columns, one after the other. Its columns of b stay in shared memory; slices of a arrive there asynchronously,
@@ -128,11 +128,13 @@ __device__ uint32_t pair_of(float first, float second) {
 
 }  // namespace tensor_core
 
-// Eight neighbouring elements, rounded to their type.
+// Eight neighbouring elements.
 template <class T>
 struct alignas(16) RowPart {
   uint32_t words[product_width * sizeof(T) / 4];
 
+  RowPart() = default;
+  // Rounded to their type.
   __device__ explicit RowPart(const float (&values)[product_width]) {
 #pragma unroll
     for (int i = 0; i < product_width; i += 4 / static_cast<int>(sizeof(T))) {
@@ -140,6 +142,15 @@ struct alignas(16) RowPart {
         words[i / 2] = tensor_core::pair_of<T>(values[i], values[i + 1]);
       else
         words[i] = __float_as_uint(values[i]);
+    }
+  }
+  __device__ float operator[](int i) const {
+    if constexpr (sizeof(T) == 4) {
+      return __uint_as_float(words[i]);
+    } else {
+      T element;
+      element.bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
+      return load(element);
     }
   }
 };
@@ -165,10 +176,42 @@ struct ProductTile {
   }
 };
 
-// epilogue(index, column, inside, values, sums) gets the products of eight neighbouring columns of a row, of which the
-// first is element `index` of the result; it writes what it makes of them and adds to the sums of their columns. It is
-// called for whole tiles: products that are not `inside` the result are zeros. partial[group][column] gets the sums of
-// this block.
+// Copies the part of a block of b, (depth, columns), to shared memory as for b of (columns, depth), rounded to TF32.
+template <class T, int tile_columns>
+__device__ void copy_transposed(unsigned char* to, const ProductShape& shape, const T* b, int first_column,
+                                int slices) {
+  using Tile = ProductTile<T, tile_columns>;
+  constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T)), slice_chunks = product_slice / 16;
+  const int column = static_cast<int>(threadIdx.x) % tile_columns;
+  const bool has_column = first_column + column < shape.columns;
+#pragma unroll 2
+  for (int chunk = static_cast<int>(threadIdx.x) / tile_columns; chunk < slices * slice_chunks;
+       chunk += product_threads / tile_columns) {
+    Pack<T, chunk_elements> elements;
+#pragma unroll
+    for (int i = 0; i < chunk_elements; ++i) {
+      const int depth = chunk * chunk_elements + i;
+      T element{};
+      if (has_column && depth < shape.depth) element = b[int64_t{depth} * shape.columns + first_column + column];
+      if constexpr (sizeof(T) == 4) element = tensor_core::nearest_tf32(element);
+      elements.element[i] = element;
+    }
+    const int slice = chunk / slice_chunks;
+    *reinterpret_cast<Pack<T, chunk_elements>*>(to + slice * Tile::b_bytes + Tile::in_b(column, chunk % slice_chunks)) =
+        elements;
+  }
+}
+
+// A thread passes eight neighbouring columns of a row to the epilogue, of which the first is element `index` of the
+// result. The epilogue has
+//   by_depth                  is b (depth, columns)?
+//   sums_by_tile              are the sums of a tile added up first, for precision? Takes 16 registers.
+//   rows_at_once              rows for which load() is called before the first of them is written
+//   load(index, inside)       what it reads for this part of a row, if that is inside the result
+//   write(index, column, inside, operands, values, sums)
+//                             writes what it makes of the products and adds to the sums of their columns. Products that
+//                             are not inside the result are zeros; their column may be another one.
+// partial[group][column] gets the sums of this block.
 template <class T, int tile_columns, class Epilogue>
 __global__ void __launch_bounds__(product_threads, product_blocks)
     multiply_tiles(const ProductShape shape, const T* a, const T* b, const int groups, const Epilogue epilogue,
@@ -200,11 +243,14 @@ __global__ void __launch_bounds__(product_threads, product_blocks)
               static_cast<uint32_t>(product_stages * Tile::a_bytes + slice * Tile::b_bytes) +
                   Tile::in_b(column, copied_chunk));
   };
-  for_chunks_of_b([&](int slice, int column, uint32_t at) {
-    const int depth = slice * slice_depth<T> + copied_chunk * chunk_elements;
-    const bool inside = first_column + column < shape.columns && depth < shape.depth;
-    copy_chunk(a_shared + at, b + int64_t{first_column + column} * shape.depth + depth, inside);
-  });
+  if constexpr (Epilogue::by_depth)
+    copy_transposed<T, tile_columns>(product_shared + product_stages * Tile::a_bytes, shape, b, first_column, slices);
+  else
+    for_chunks_of_b([&](int slice, int column, uint32_t at) {
+      const int depth = slice * slice_depth<T> + copied_chunk * chunk_elements;
+      const bool inside = first_column + column < shape.columns && depth < shape.depth;
+      copy_chunk(a_shared + at, b + int64_t{first_column + column} * shape.depth + depth, inside);
+    });
   end_copies();
 
   // The next slice of a to copy.
@@ -233,7 +279,7 @@ __global__ void __launch_bounds__(product_threads, product_blocks)
   for (int i = 0; i < product_stages - 1; ++i) copy_slice();
 
   // Rounded once for all tiles, each chunk by the thread that has copied it.
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(T) == 4 && !Epilogue::by_depth) {
     wait_for_copies<product_stages - 1>();
     for_chunks_of_b([&](int, int, uint32_t at) {
       auto* const chunk = reinterpret_cast<float4*>(product_shared + at);
@@ -302,17 +348,29 @@ __global__ void __launch_bounds__(product_threads, product_blocks)
     const int rows_left = has_columns ? shape.rows - first_row : 0;
     int64_t index = int64_t{first_row} * shape.columns + own_column;
     PairOf<float> tile_sums[product_width] = {};
+    constexpr int at_once = Epilogue::rows_at_once;
 #pragma unroll
-    for (int slot = 0; slot < Tile::row_fragments * 2; ++slot, index += index_step) {
-      float values[product_width];
+    for (int first = 0; first < Tile::row_fragments * 2; first += at_once, index += at_once * index_step) {
+      typename Epilogue::Operands operands[at_once];
 #pragma unroll
-      for (int i = 0; i < product_width; ++i) values[i] = sums[slot / 2][i / 2][slot % 2 * 2 + i % 2];
-      epilogue(index, own_column, slot * 8 < rows_left, values, tile_sums);
+      for (int i = 0; i < at_once; ++i)
+        operands[i] = epilogue.load(index + i * index_step, (first + i) * 8 < rows_left);
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const int slot = first + i;
+        float values[product_width];
+#pragma unroll
+        for (int k = 0; k < product_width; ++k) values[k] = sums[slot / 2][k / 2][slot % 2 * 2 + k % 2];
+        epilogue.write(index + i * index_step, has_columns ? own_column : 0, slot * 8 < rows_left, operands[i], values,
+                       Epilogue::sums_by_tile ? tile_sums : column_sums);
+      }
     }
+    if constexpr (Epilogue::sums_by_tile) {
 #pragma unroll
-    for (int i = 0; i < product_width; ++i) {
-      column_sums[i].first += tile_sums[i].first;
-      column_sums[i].second += tile_sums[i].second;
+      for (int i = 0; i < product_width; ++i) {
+        column_sums[i].first += tile_sums[i].first;
+        column_sums[i].second += tile_sums[i].second;
+      }
     }
   }
 

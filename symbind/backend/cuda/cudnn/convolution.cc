@@ -223,6 +223,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem& problem) {
     key.insert(key.end(), axes->begin(), axes->end());
   // Last: keys that files have already stay as they are, except of statistics that no kernel of ours was tried for.
   if (problem.epilogue.statistics) key.push_back(problem.repeatable ? 2 : 3);
+  if (problem.epilogue.relu_gradient) key.push_back(problem.epilogue.signs ? 5 : 4);
   return key;
 }
 
@@ -269,7 +270,9 @@ void explain(const ConvolutionProblem& problem, const Plan& plan, const std::str
   const ConvolutionSize& size = problem.size;
   std::string epilogue;
   if (problem.epilogue.any())
-    epilogue = join(problem.epilogue.statistics ? ", the statistics" : ", the epilogue",
+    epilogue = join(problem.epilogue.statistics      ? ", the statistics"
+                    : problem.epilogue.relu_gradient ? ", the gradient of ReLU with sums"
+                                                     : ", the epilogue",
                     plan.applies_epilogue() ? " in the engine" : " as a pass");
   std::clog << join("[cuDNN] ", passes[static_cast<int>(problem.pass)], " in ", problem.dtype, ", batch ", size.batch,
                     ", channels ", size.channels, " to ", size.filters, ", size ", size.in[1], " x ", size.in[2],
@@ -323,8 +326,8 @@ void Library::store(const ConvolutionProblem& problem, const Found& found) {
 Library::Found Library::measure(const ConvolutionProblem& problem) {
   Plans plans = products(problem);
   // cuDNN's engines add statistics in the order in which blocks end, although it does not list that among their
-  // properties.
-  if (!problem.epilogue.statistics || !problem.repeatable)
+  // properties. It has none for the gradient of ReLU.
+  if ((!problem.epilogue.statistics || !problem.repeatable) && !problem.epilogue.relu_gradient)
     for (const Form& form : forms_of(problem)) {
       Plans more = candidates(form);
       plans.insert(plans.end(), more.begin(), more.end());
@@ -393,6 +396,7 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   size_t workspace = 0;
   for (const auto& plan : plans) workspace = std::max(workspace, plan->workspace_bytes());
   if (problem.epilogue.statistics) workspace = std::max(workspace, output_sums_bytes(problem));
+  if (problem.epilogue.relu_gradient) workspace = std::max(workspace, relu_gradient_bytes(problem));
   Trial trial(device_, problem, workspace);
   const bool exact = requires_exact_results(problem);
   if (!trial.has_memory()) {
@@ -425,9 +429,9 @@ Library::Found Library::best(const Plans& plans, const ConvolutionProblem& probl
   return {best, "", best_time};
 }
 
-// Queues a plan, and the pass for an epilogue that it does not apply. The handle has the stream already. The pass for
-// statistics ends in a small kernel, in which BatchNorm otherwise computes them. A BatchNorm that is given sums has a
-// small kernel of its own: here a copy of the sums, which takes as long.
+// Queues a plan, and the pass for an epilogue that it does not apply. The handle has the stream already. A pass for
+// sums ends in a small kernel, in which BatchNorm otherwise computes its statistics. A BatchNorm that is given sums has
+// a small kernel of its own: here a copy of the sums, which takes as long.
 bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cudaStream_t stream,
                        const ConvolutionArrays& arrays, void* scratch) const {
   try {
@@ -435,12 +439,15 @@ bool Library::try_plan(const Plan& plan, const ConvolutionProblem& problem, cuda
   } catch (const Error&) {
     return false;
   }
-  if (!plan.applies_epilogue()) {
+  if (problem.epilogue.relu_gradient && !plan.applies_epilogue()) {
+    queue_relu_gradient(stream, problem, arrays, scratch);
+  } else if (!plan.applies_epilogue()) {
     queue_finish(stream, problem, problem.epilogue.relu ? "relu" : "", arrays.output, arrays.residual, arrays.bias);
     if (problem.epilogue.statistics)
       queue_output_sums(stream, problem, arrays.output, arrays.channel_sum, arrays.channel_square_sum, scratch);
-  } else if (problem.epilogue.statistics) {
-    const size_t bytes = static_cast<size_t>(problem.size.filters) * sizeof(float);
+  } else if (problem.epilogue.statistics || problem.epilogue.relu_gradient) {
+    const int64_t channels = problem.epilogue.statistics ? problem.size.filters : problem.size.channels;
+    const size_t bytes = static_cast<size_t>(channels) * sizeof(float);
     cudaMemcpyAsync(scratch, arrays.channel_sum, bytes, cudaMemcpyDeviceToDevice, stream);
   }
   return true;

@@ -40,12 +40,29 @@ class Trial {
   bool has_right_statistics(const RunEngine& run);
 
  private:
-  enum Block { data, weight, output, residual, bias, sum, square_sum, workspace, expected, difference, blocks };
+  enum Block {
+    data,
+    weight,
+    output,
+    residual,
+    bias,
+    sum,
+    square_sum,
+    more_grad,
+    activation,
+    norm_data,
+    mean,
+    workspace,
+    expected,
+    difference,
+    blocks
+  };
 
   Block result() const;
   void* at(Block block) const { return bytes_[block] > 0 ? memory_[block] : nullptr; }
   ConvolutionArrays arrays() const {
-    return {at(data), at(weight), at(output), at(residual), at(bias), at(sum), at(square_sum)};
+    return {at(data),       at(weight),    at(output),     at(residual),  at(bias), at(sum),
+            at(square_sum), at(more_grad), at(activation), at(norm_data), at(mean)};
   }
   int64_t count(Block block) const { return static_cast<int64_t>(bytes_[block] / size_of(problem_.dtype)); }
   void allocate();
