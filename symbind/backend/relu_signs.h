@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "symbind/core/dtype.h"
+
 namespace symbind {
 
 inline constexpr unsigned bits_per_sign = 2, sign_mask = 3;
@@ -17,6 +19,21 @@ constexpr unsigned sign_of(float result) {
   return not_zero | marked << 1;
 }
 constexpr unsigned sign_of(double result) { return sign_of(static_cast<float>(result > 0 ? 1 : result)); }
+
+// Of eight results of a type of 16 bits, two per word and the first in the lower half: the same as sign_of() of each in
+// fewer instructions. A sum with a suitable number reaches the highest bit of a half if the half is not below a limit.
+template <class Half>
+constexpr uint32_t signs_of_eight(const uint32_t (&words)[4]) {
+  constexpr uint32_t highest = 0x80008000, others = 0x7fff7fff;
+  constexpr uint32_t infinity = 0x10001u * Half(std::numeric_limits<float>::infinity()).bits;
+  uint32_t signs = 0;  // those of the second element of each word 16 bits above those of the first
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t magnitude = words[i] & others;
+    const uint32_t not_zero = magnitude + others, marked = (magnitude + (others - infinity)) | words[i];
+    signs |= (not_zero & highest) >> (15 - 4 * i) | (marked & highest) >> (14 - 4 * i);
+  }
+  return (signs | signs >> 14) & 0xffff;
+}
 
 // A number with this sign.
 template <class C>

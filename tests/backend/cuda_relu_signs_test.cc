@@ -2,6 +2,7 @@
 // both layouts, with NaN and zeros of both signs. Skipped where there is no GPU.
 #include <gtest/gtest.h>
 
+#include "symbind/backend/relu_signs.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/conv.h"
@@ -19,6 +20,33 @@ using CudaReluSigns = GpuTest;
 
 void expect_same(const NDArray& actual, const NDArray& expected, const std::string& what) {
   EXPECT_TRUE(same_bits(actual.as_copy_in(cpu()), expected.as_copy_in(cpu()))) << what;
+}
+
+// Every bit pattern that a result of ReLU may have, at every position.
+template <class Half>
+void expect_signs_of_every_result() {
+  for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+    Half result;
+    result.bits = static_cast<uint16_t>(bits);
+    const float value = result;
+    if (value < 0) continue;
+    for (int position = 0; position < 8; ++position) {
+      uint16_t halves[8] = {0, 0x8000, 1, 0x7fff, 0, 0x8000, 1, 0x7fff};
+      halves[position] = result.bits;
+      uint32_t words[4] = {}, expected = 0;
+      for (int k = 0; k < 8; ++k) {
+        Half half;
+        half.bits = halves[k];
+        words[k / 2] |= uint32_t{halves[k]} << k % 2 * 16;
+        expected |= sign_of(static_cast<float>(half)) << k * bits_per_sign;
+      }
+      ASSERT_EQ(signs_of_eight<Half>(words), expected) << "bits " << bits << " at " << position;
+    }
+  }
+}
+TEST(ReluSignsOfEight, AreThoseOfEach) {
+  expect_signs_of_every_result<float16>();
+  expect_signs_of_every_result<bfloat16>();
 }
 
 TEST_F(CudaReluSigns, AreThoseOfTheCpu) {

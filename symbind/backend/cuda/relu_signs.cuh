@@ -43,8 +43,14 @@ template <class T, int width>
 __device__ void write_signs(uint8_t* signs, int64_t index, const Pack<T, width>& values) {
   static_assert(width == signs_per_byte || width == 2 * signs_per_byte);
   unsigned all = 0;
+  if constexpr (sizeof(T) == 2 && width == 8) {
+    uint32_t words[4];
+    memcpy(words, &values, sizeof words);
+    all = signs_of_eight<T>(words);
+  } else {
 #pragma unroll
-  for (int k = 0; k < width; ++k) all |= sign_of(load(values.element[k])) << k * bits_per_sign;
+    for (int k = 0; k < width; ++k) all |= sign_of(load(values.element[k])) << k * bits_per_sign;
+  }
   uint8_t* const target = signs + index / signs_per_byte;
   if constexpr (width == signs_per_byte)
     *target = static_cast<uint8_t>(all);
