@@ -211,7 +211,7 @@ if [[ -s $log/tests/commands ]]; then
   cat "$log"/tests/*.txt >"$log/all_tests.txt"
   awk '/^\[  PASSED  \]/ { n += $4 } /^\[  SKIPPED \] [0-9]/ { skipped += $4 } /^\[  FAILED  \].*\(/ { print }
     END { print "C++: " n " passed, " skipped + 0 " skipped" }' "$log/all_tests.txt"
-  grep -oE '[0-9]+ (passed|failed|skipped|error)' "$log/all_tests.txt" |
+  grep -E '^[0-9]+ (passed|failed|skipped|error).* in [0-9.]+s' "$log/all_tests.txt" | grep -oE '[0-9]+ (passed|failed|skipped|error)' |
     awk '{ n[$2] += $1 } END { for (word in n) printf "Python: %d %s\n", n[word], word }'
   grep -hE -A 1 ': Skipped$|^Skipped$' "$log/all_tests.txt" | grep -vE 'Skipped$|^--|^$' | sort | uniq -c | sort -rn | head -n 10
   echo "the slowest tests:"

@@ -8,7 +8,8 @@ namespace symbind {
 
 template <class P>
 Op<P>& with_batch_norm_fields(Op<P>& op) {
-  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root")
+  const auto not_nan = [](auto) { return Rule<double>{[](double eps) { return eps == eps; }, "must not be NaN"}; };
+  return op.param(&BatchNorm::eps, "eps", "small constant added to the variance before the root", not_nan)
       .param(&BatchNorm::momentum, "momentum",
              "fraction of the old value kept when a moving statistic is updated, in [0, 1]")
       .param(&BatchNorm::fix_gamma, "fix_gamma", "treat gamma as 1, and set its gradient to 0")

@@ -1,6 +1,5 @@
 // Networks of convolutions, normalisation and pooling train on a GPU as they do on a CPU: whole, in full precision and
 // without a step on the host. Skipped where there is no GPU.
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -13,6 +12,7 @@
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
+#include "tests/support/relative_distance.h"
 
 namespace symbind::testing {
 namespace {
@@ -123,17 +123,6 @@ Step residual_step(const Symbol& net, Context context, bool capture, DType dtype
     EXPECT_EQ(executor->debug_str().find(" host "), std::string::npos) << executor->debug_str();
   }
   return step;
-}
-
-// |actual - expected| / |expected|.
-double relative_distance(const NDArray& actual, const NDArray& expected) {
-  const auto a = actual.to_vector<double>(), b = expected.to_vector<double>();
-  double apart = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    apart += (a[i] - b[i]) * (a[i] - b[i]);
-    size += b[i] * b[i];
-  }
-  return std::sqrt(apart / std::max(size, 1e-12));
 }
 
 void expect_same_outputs(const Step& actual, const Step& expected) {

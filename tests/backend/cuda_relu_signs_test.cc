@@ -11,6 +11,7 @@
 #include "tests/support/device_case.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
+#include "tests/support/relative_distance.h"
 #include "tests/support/relu_results.h"
 
 namespace symbind::testing {
@@ -166,12 +167,12 @@ TEST_F(CudaReluSigns, AreReadInATrainedNetwork) {
       const auto fused = trained(true), plain = trained(false);
       EXPECT_NE(fused->debug_str().find("_backward_BatchNorm_Signs"), std::string::npos) << fused->debug_str();
       EXPECT_EQ(fused->debug_str().find(" host "), std::string::npos) << fused->debug_str();
-      const Tolerance of_type = tolerance_of(dtype);
-      const Tolerance tolerance{of_type.relative * 16, of_type.absolute * 16, of_type.of_largest * 16};
-      EXPECT_TRUE(all_close(fused->outputs()[0].as_copy_in(cpu()), plain->outputs()[0].as_copy_in(cpu()), tolerance));
+      // Between the fused operators nothing is rounded, so that some elements of 16 bits are on the other side of zero:
+      // the gradients of a few parameters differ by them. Wrong signs would change all of them.
+      const double allowed = dtype == DType::float32 ? 1e-4 : 0.15;
+      EXPECT_LE(relative_distance(fused->outputs()[0], plain->outputs()[0]), allowed);
       for (const auto& [name, gradient] : plain->grad_dict())
-        EXPECT_TRUE(all_close(fused->grad_dict().at(name).as_copy_in(cpu()), gradient.as_copy_in(cpu()), tolerance))
-            << name;
+        EXPECT_LE(relative_distance(fused->grad_dict().at(name), gradient), allowed) << name;
     }
 }
 

@@ -409,7 +409,7 @@ TEST(Parameters, AreCheckedWhateverTheirValue) {
   EXPECT_TRUE(refused("topk", {{"ret_typ", std::string(1, '\0')}}, "ret_typ"));
   EXPECT_TRUE(refused("FullyConnected", {{"num_hidden", least}}, "num_hidden must be at least 1"));
   EXPECT_TRUE(refused("Dropout", {{"p", "nan"}}, "p must be between"));
-  EXPECT_TRUE(refused("BatchNorm", {{"eps", "nan"}}, "eps must be at least"));
+  EXPECT_TRUE(refused("BatchNorm", {{"eps", "nan"}}, "eps must not be NaN"));
   EXPECT_TRUE(refused("Convolution", {{"kernel", "(" + least + ",)"}, {"num_filter", "1"}}, "kernel"));
   EXPECT_TRUE(fails_with([] { cast(var("x"), {.dtype = DType::none}, "node"); }, "node", "dtype must be a type"));
   EXPECT_NO_THROW(clip(var("x"), {.a_min = std::numeric_limits<double>::quiet_NaN(), .a_max = 1}));
