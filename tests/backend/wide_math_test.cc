@@ -87,6 +87,22 @@ TEST(WideMath, IsTheSlopeOfTheLogarithmOfGamma) {
         << x;
 }
 
+TEST(WideMath, WeighsByNormalProbabilities) {
+  for (int i = -600000; i <= 600000; ++i) {
+    const auto x = static_cast<float>(i) * 1e-5F;
+    const double right = 0.5 * x * std::erfc(-static_cast<double>(x) / std::numbers::sqrt2);
+    ASSERT_NEAR(wide_math::gelu(x), right, 1.2e-7 * std::fabs(x)) << x;
+    const double relative = x > -5 ? 6e-6 : 1;
+    ASSERT_NEAR(wide_math::gelu(x), right, relative * std::fabs(right)) << x;
+  }
+  for (const float x : {0.0F, -0.0F, 1e-30F, -1e-40F}) EXPECT_EQ(wide_math::gelu(x), 0.5F * x);
+  EXPECT_TRUE(std::signbit(wide_math::gelu(-0.0F)));
+  EXPECT_EQ(wide_math::gelu(1e30F), 1e30F);
+  EXPECT_EQ(wide_math::gelu(-1e30F), 0);
+  EXPECT_EQ(wide_math::gelu(std::numeric_limits<float>::infinity()), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(wide_math::gelu(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(WideMath, AddsSquaresWithoutOverflow) {
   EXPECT_LT(worst_of([](float x) { return wide_math::hypot(x, 3.7F); },
                      [](double x) { return std::hypot(x, static_cast<double>(3.7F)); }, is_finite),

@@ -276,7 +276,6 @@ TEST_P(OpCaseTest, NeedsNoStepOnTheHostInAnyTypeOfTheCpu) {
   const OpCase& op_case = GetParam();
   if (!built_with_cuda()) GTEST_SKIP() << "built without CUDA";  // a GPU is not needed
   if (op_case.context.is_gpu()) GTEST_SKIP() << "the same for every context";
-  if (op_case.attributes.contains("lstm_state_clip_min")) GTEST_SKIP() << "cuDNN limits cells in another way";
   for (const auto& shapes : shapes_of(op_case)) {
     for (const DType dtype : all_types) {
       std::optional<Graph> graph = graph_on_gpu(op_case, dtype, shapes);
