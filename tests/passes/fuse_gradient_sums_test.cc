@@ -18,6 +18,7 @@ namespace symbind {
 namespace {
 
 using testing::count_op;
+using testing::node_of;
 using testing::relu;
 using testing::var;
 
@@ -71,12 +72,6 @@ class FuseGradientSums : public ::testing::Test {
 
 int fused_convolutions(const Graph& graph) { return count_op(graph, "_backward_Convolution_Add_Relu"); }
 int fused_norms(const Graph& graph) { return count_op(graph, "_backward_BatchNorm_From_Sums"); }
-
-const GraphNode& node_of(const Graph& graph, const std::string& op) {
-  for (const GraphNode& node : graph.nodes)
-    if (!node.is_variable() && node.op().name == op) return node;
-  fail("there is no ", op);
-}
 
 TEST_F(FuseGradientSums, AConvolutionComputesTheGradientOfTheReluBeforeIt) {
   Asked asked;

@@ -18,6 +18,7 @@ namespace symbind {
 namespace {
 
 using testing::count_op;
+using testing::node_of;
 using testing::relu;
 using testing::var;
 
@@ -61,12 +62,6 @@ Graph fused(const Symbol& symbol, bool train = true, Context context = cpu()) {
 
 int fused_convolutions(const Graph& graph) { return count_op(graph, "_Convolution_Statistics"); }
 int fused_norms(const Graph& graph) { return count_op(graph, "_BatchNorm_Given_Sums"); }
-
-const GraphNode& node_of(const Graph& graph, const std::string& op) {
-  for (const GraphNode& node : graph.nodes)
-    if (!node.is_variable() && node.op().name == op) return node;
-  fail("there is no ", op);
-}
 
 TEST(FuseStatistics, AConvolutionReturnsTheSumsThatItsNormReads) {
   const Graph graph = fused(conv(relu(norm(conv(var("data"), "a"), "bn"), "relu"), "b"));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/error.h"
+
 namespace symbind::testing {
 
 Training training_graph(const Symbol& symbol, const NamedShapes& shapes, const std::vector<std::string>& without,
@@ -56,6 +58,12 @@ int count_op(const Graph& graph, const std::string& op) {
   return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
     return !node.is_variable() && node.op().name == op;
   }));
+}
+
+const GraphNode& node_of(const Graph& graph, const std::string& op) {
+  for (const GraphNode& node : graph.nodes)
+    if (!node.is_variable() && node.op().name == op) return node;
+  fail("there is no ", op);
 }
 
 PerTensor<int> outside_arrays(const Graph& graph, const GradientPorts* ports) {

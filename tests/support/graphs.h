@@ -28,6 +28,7 @@ void prepare_to_fuse(Graph& graph, Context context);
 // A node by name, or none.
 NodeId find_node(const Graph& graph, const std::string& name);
 int count_op(const Graph& graph, const std::string& op);
+const GraphNode& node_of(const Graph& graph, const std::string& op);  // the first one; fails if there is none
 
 // For every tensor the outside array that holds it, or -1: each variable, each output, each gradient (with `add` the
 // old value and the new one share an array).
