@@ -15,8 +15,8 @@ class EarlyPush {
   // the store updates or compresses.
   virtual bool returns_sums() const = 0;
   // The next pushpull() of these keys waits for this instead of pushing them again. The arrays must not change until
-  // then. They are on one GPU and not read before it reaches `complete`; null: they are complete. A store that only sums
-  // may write the sums into the arrays: that pushpull() must return them there.
+  // then. They are on one GPU and not read before it reaches `complete`; null: they are complete. A store that only
+  // sums may write the sums into the arrays: that pushpull() must return them there.
   virtual void push_early(const KVStore::Keys& keys, const KVStore::Values& values, int priority,
                           const DeviceEventPtr& complete = nullptr) = 0;
 };

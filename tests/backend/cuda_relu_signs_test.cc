@@ -123,7 +123,7 @@ TEST_F(CudaReluSigns, DoNotDependOnTheAlignment) {
     NormArrays aligned(shape, dtype, -1, gpu(0)), other = aligned;
     const auto moved = [&](const NDArray& array) {
       NDArray whole({shape.size() + 1}, gpu(0), dtype);
-      const NDArray part = whole.slice(1, 1 + shape.size()).reshape(shape);
+      NDArray part = whole.slice(1, 1 + shape.size()).reshape(shape);
       array.copyto(part);
       return part;
     };

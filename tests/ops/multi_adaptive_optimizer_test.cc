@@ -68,7 +68,7 @@ TEST(MultiLamb, CountsUpdatesForTheBiasCorrectionAlone) {
   for (const Context context : all_devices()) {
     SCOPED_TRACE(join(context));
     const auto updated = [&](int64_t count) {
-      const NDArray weight = full({3}, 0.5, context);
+      NDArray weight = full({3}, 0.5, context);
       invoke(multi_lamb_update, {weight, full({3}, 2, context), full({3}, 0, context), full({3}, 0, context)},
              {.learning_rates = {0.1}, .wds = {0}, .bias_correction = false, .step_count = {count}}, {.out = {weight}});
       return weight;

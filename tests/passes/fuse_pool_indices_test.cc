@@ -17,7 +17,6 @@ namespace {
 
 using testing::count_op;
 using testing::relu;
-using testing::same_bits;
 using testing::var;
 
 const Pooling three_by_two{.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}};

@@ -1,5 +1,5 @@
-// How far apart two arrays are as a whole, for gradients of networks in which a rounding can switch single elements of a
-// ReLU on or off.
+// How far apart two arrays are as a whole, for gradients of networks in which a rounding can switch single elements of
+// a ReLU on or off.
 #pragma once
 
 #include <algorithm>
