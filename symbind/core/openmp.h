@@ -14,8 +14,8 @@ void set_max_threads(int threads);
 // Is the calling thread inside an OpenMP loop?
 bool in_parallel();
 
-// Before loops of the calling thread that it does not start by run_ranges(): moves threads that share a core while
-// others are free. It takes some nanoseconds if there are none.
+// Keeps the threads of the calling thread's loops off its core. run_ranges() does so itself; for other loops it is
+// called before them, and takes some nanoseconds while that thread stays on its core.
 void separate_threads();
 
 void run_ranges(int64_t count, int threads, RangeFunction function, void* context);

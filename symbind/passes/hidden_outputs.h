@@ -14,8 +14,8 @@ class HiddenOutputs {
   HiddenOutputs(Graph& graph, const KernelCheck& has_kernel) : graph_(graph), has_kernel_(has_kernel) {}
 
   // The node becomes `source`, which has the same inputs and `hidden` as its last output; its gradient becomes
-  // `gradient_source` with these inputs, where none stands for the hidden output. Does nothing if the device lacks a
-  // kernel for either.
+  // `gradient_source` with these inputs, where TensorId::none is replaced by the hidden output. Does nothing if the
+  // device lacks a kernel for either.
   void put(const GraphNode& node, NodePtr source, const Tensor& hidden, const GraphNode& gradient,
            NodePtr gradient_source, std::vector<TensorId> inputs);
   void apply();

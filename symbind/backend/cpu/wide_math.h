@@ -1,7 +1,7 @@
 // Functions of floats that are computed in double precision, as far as that is needed, without branches or tables, so
 // that loops over them become vector instructions. Each holds for the arguments named above it; errors are below one
-// unit of the last place of a float, those of sin and cos below 1.5, of tan below 4; gelu, in float, says its own. The
-// polynomials are least-squares fits at Chebyshev points.
+// unit of the last place of a float, those of sin and cos below 1.5, of tan below 4; that of gelu, in float, is named
+// there. The polynomials are least-squares fits at Chebyshev points.
 #pragma once
 
 #include <bit>
@@ -153,8 +153,8 @@ inline float digamma(float given) {
 // ---- Others ---------------------------------------------------------------------------------------------------------
 
 // x times the probability that a normal number is below it. Half of erfc(a), a = |x| / √2, is the probability that one
-// is above |x|; erfc(a) = e^-q, where q is a polynomial. The error is that of rounding 1 + erf, which this does not
-// need: it takes half as long.
+// is above |x|; erfc(a) = e^-q, where q is a polynomial. The error is below 1.2e-7 |x|, as that of rounding 1 + erf,
+// and for x above -5 below 6e-6 of the result.
 inline float gelu(float x) {
   const float a = (x < 0.0f ? -x : x) * 0.707106781f;
   const float inside = a < 4.0f ? a : 4.0f;
