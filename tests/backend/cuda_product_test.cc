@@ -298,26 +298,35 @@ TEST_F(CudaProduct, GradientIsTheSameWithSigns) {
 
 // ---- In a network ---------------------------------------------------------------------------------------------------
 
-Symbol unit(const Convolution& p) {
-  const Symbol first = relu(norm(convolution(var("data"), p, "conv1"), "bn1"), "relu1");
-  return norm(convolution(first, p, "conv2"), "bn2");
-}
-
-TEST_F(CudaProduct, GivesBatchNormItsSumsInEveryType) {
+// Calls visit(convolution, shape of the data, type) for shapes that fill tiles and others, with our product wherever it
+// suits, and where it is timed to be faster.
+template <class Visit>
+void for_every_network(const Visit& visit) {
   for (const Shape& data : {Shape{4, 64, 14, 14}, Shape{3, 64, 9, 7}})
     for (const DType dtype : product_types)
       for (const char* tune : {"off", "limited_workspace"}) {
         SCOPED_TRACE(join(data, " in ", dtype, ", ", tune));
         Convolution p = convolved(64, "NCHW");
         p.cudnn_tune = tune;
-        const Trained with = trained(unit(p), data, gpu(0), dtype, {});
-        const Trained without = trained(unit(p), data, gpu(0), dtype, {.fuse = false});
-        EXPECT_TRUE(p.cudnn_tune != "off" || count(with.plan, "_Convolution_Statistics") == 2) << with.plan;
-        EXPECT_EQ(count(with.plan, "_Convolution_Statistics"), count(with.plan, "_BatchNorm_Given_Sums")) << with.plan;
-        EXPECT_EQ(count(without.plan, "_Convolution_Statistics"), 0);
-        EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
-        expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
+        visit(p, data, dtype);
       }
+}
+
+Symbol unit(const Convolution& p) {
+  const Symbol first = relu(norm(convolution(var("data"), p, "conv1"), "bn1"), "relu1");
+  return norm(convolution(first, p, "conv2"), "bn2");
+}
+
+TEST_F(CudaProduct, GivesBatchNormItsSumsInEveryType) {
+  for_every_network([](const Convolution& p, const Shape& data, DType dtype) {
+    const Trained with = trained(unit(p), data, gpu(0), dtype, {});
+    const Trained without = trained(unit(p), data, gpu(0), dtype, {.fuse = false});
+    EXPECT_TRUE(p.cudnn_tune != "off" || count(with.plan, "_Convolution_Statistics") == 2) << with.plan;
+    EXPECT_EQ(count(with.plan, "_Convolution_Statistics"), count(with.plan, "_BatchNorm_Given_Sums")) << with.plan;
+    EXPECT_EQ(count(without.plan, "_Convolution_Statistics"), 0);
+    EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
+    expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
+  });
 }
 
 // Three units; the gradients of two arrive from the convolution of the next one and from its shortcut.
@@ -329,25 +338,19 @@ Symbol residual_units(const Convolution& p) {
 }
 
 TEST_F(CudaProduct, ComputesTheGradientOfTheReluBeforeAConvolution) {
-  for (const Shape& data : {Shape{4, 64, 14, 14}, Shape{3, 64, 9, 7}})
-    for (const DType dtype : product_types)
-      for (const char* tune : {"off", "limited_workspace"}) {
-        SCOPED_TRACE(join(data, " in ", dtype, ", ", tune));
-        Convolution p = convolved(64, "NCHW");
-        p.cudnn_tune = tune;
-        const Trained with = trained(residual_units(p), data, gpu(0), dtype, {});
-        const Trained without = trained(residual_units(p), data, gpu(0), dtype, {.fuse = false});
-        const int fused = count(with.plan, "_backward_Convolution_Add_Relu");
-        EXPECT_TRUE(p.cudnn_tune != "off" || fused == 2) << with.plan;
-        EXPECT_EQ(fused, count(with.plan, "_backward_BatchNorm_From_Sums")) << with.plan;
-        EXPECT_EQ(count(with.plan, "_BatchNorm_Signs"), 6 - fused) << "of three units, forward and backward\n"
-                                                                   << with.plan;
-        EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
-        expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
-        const Trained again = trained(residual_units(p), data, gpu(0), dtype, {});
-        for (const auto& [name, gradient] : with.executor->grad_dict())
-          EXPECT_TRUE(same_bits(again.executor->grad_dict().at(name), gradient)) << name;
-      }
+  for_every_network([](const Convolution& p, const Shape& data, DType dtype) {
+    const Trained with = trained(residual_units(p), data, gpu(0), dtype, {});
+    const Trained without = trained(residual_units(p), data, gpu(0), dtype, {.fuse = false});
+    const int fused = count(with.plan, "_backward_Convolution_Add_Relu");
+    EXPECT_TRUE(p.cudnn_tune != "off" || fused == 2) << with.plan;
+    EXPECT_EQ(fused, count(with.plan, "_backward_BatchNorm_From_Sums")) << with.plan;
+    EXPECT_EQ(count(with.plan, "_BatchNorm_Signs"), 6 - fused) << "of three units, forward and backward\n" << with.plan;
+    EXPECT_EQ(count(with.plan, " host "), 0) << with.plan;
+    expect_close(*with.executor, *without.executor, dtype == DType::bfloat16 ? 0.1 : 0.02);
+    const Trained again = trained(residual_units(p), data, gpu(0), dtype, {});
+    for (const auto& [name, gradient] : with.executor->grad_dict())
+      EXPECT_TRUE(same_bits(again.executor->grad_dict().at(name), gradient)) << name;
+  });
 }
 
 // In plain layouts the fused operators compute the same, by passes over the convolution's result.

@@ -9,6 +9,7 @@
 #include "symbind/ops/relu_signs.h"
 #include "symbind/passes/fuse.h"
 
+#include "tests/passes/asked_device.h"
 #include "tests/support/arrays.h"
 #include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
@@ -32,22 +33,7 @@ Symbol unit(const Symbol& data, const std::string& name) {
 
 const NamedShapes image{{"data", {2, 16, 6, 5}}};
 
-// A device that computes both operators, or one of them, and the nodes that it was asked about.
-struct Asked {
-  bool of_convolutions = true, of_norms = true;
-  std::vector<std::string> nodes = {};
-
-  KernelCheck check() {
-    return [this](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
-                  std::span<const Tensor> outputs) {
-      const bool is_convolution = node.op == &op_of<ConvolutionGradAddRelu>();
-      nodes.emplace_back(is_convolution ? "convolution" : "norm");
-      EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size());
-      EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get()));
-      return is_convolution ? of_convolutions : of_norms;
-    };
-  }
-};
+using Asked = testing::AskedDevice<ConvolutionGradAddRelu>;
 
 // Sums with a BatchNorm are fused where there is a kernel for that.
 Graph before(const Symbol& symbol) {
@@ -79,7 +65,7 @@ TEST_F(FuseGradientSums, AConvolutionComputesTheGradientOfTheReluBeforeIt) {
   ASSERT_EQ(fused_convolutions(graph), 1) << "of c; the data of b is not the ReLU of a sum";
   ASSERT_EQ(fused_norms(graph), 1);
   EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Add_Relu"), 1) << "of c, whose gradient arrives from outside";
-  EXPECT_EQ(asked.nodes, (std::vector<std::string>{"norm", "convolution"}));
+  EXPECT_EQ(asked.kinds, (std::vector<std::string>{"norm", "convolution"}));
   const GraphNode& convolution = node_of(graph, "_backward_Convolution_Add_Relu");
   const GraphNode& made = node_of(graph, "_backward_BatchNorm_From_Sums");
   const GraphNode& later = node_of(graph, "_backward_BatchNorm_Add_Relu");
@@ -130,11 +116,11 @@ TEST_F(FuseGradientSums, LeavesBothAsTheyAreUnlessTheDeviceComputesBoth) {
   Asked no_convolution{.of_convolutions = false};
   Graph graph = fused(net, no_convolution);
   EXPECT_EQ(fused_convolutions(graph) + fused_norms(graph), 0);
-  EXPECT_EQ(no_convolution.nodes, (std::vector<std::string>{"norm", "convolution"}));
+  EXPECT_EQ(no_convolution.kinds, (std::vector<std::string>{"norm", "convolution"}));
   Asked no_norm{.of_norms = false};
   graph = fused(net, no_norm);
   EXPECT_EQ(fused_convolutions(graph) + fused_norms(graph), 0);
-  EXPECT_EQ(no_norm.nodes, (std::vector<std::string>{"norm"})) << "no kernel is timed for a norm that cannot use it";
+  EXPECT_EQ(no_norm.kinds, (std::vector<std::string>{"norm"})) << "no kernel is timed for a norm that cannot use it";
 }
 
 TEST_F(FuseGradientSums, LeavesOtherGradientsAlone) {

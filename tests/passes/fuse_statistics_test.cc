@@ -9,6 +9,7 @@
 #include "symbind/passes/fuse.h"
 #include "symbind/train/mixed_precision.h"
 
+#include "tests/passes/asked_device.h"
 #include "tests/support/arrays.h"
 #include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
@@ -30,21 +31,7 @@ Symbol norm(const Symbol& data, const std::string& name) { return batch_norm(dat
 
 const NamedShapes image{{"data", {2, 16, 6, 5}}};
 
-// A device that computes both operators, or one of them, and the nodes that it was asked about.
-struct Asked {
-  bool of_convolutions = true, of_norms = true;
-  std::vector<std::string> nodes = {};
-
-  KernelCheck check() {
-    return [this](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
-                  std::span<const Tensor> outputs) {
-      nodes.push_back(node.name);
-      EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size());
-      EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get()));
-      return node.op == &op_of<ConvolutionStatistics>() ? of_convolutions : of_norms;
-    };
-  }
-};
+using Asked = testing::AskedDevice<ConvolutionStatistics>;
 
 Graph fused(const Symbol& symbol, Asked& asked, bool train = true, Context context = cpu()) {
   Graph graph = train ? testing::training_graph(symbol, image).graph : testing::inference_graph(symbol, image);
