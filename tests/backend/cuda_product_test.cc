@@ -38,7 +38,8 @@ struct Convolved {
 };
 
 // Without tuning our kernel is used wherever it suits, whether it is the fastest or not; its first form has tiles of
-// 128 columns, those of 64 are for no more filters than that.
+// 128 columns, those of 64 are for no more filters than that. Gradients have tiles of 64, and fewer slices of their
+// arrays in shared memory where the weight is large.
 Convolution convolved(int64_t filters, const std::string& layout = "NHWC") {
   Convolution p;
   p.kernel = {1, 1};
@@ -53,7 +54,8 @@ Convolution convolved(int64_t filters, const std::string& layout = "NHWC") {
 // several slices; the layers of ResNet-50 in small.
 const std::vector<Convolved> convolutions = {{1, 1, 64, 64},    {1, 3, 8, 8},     {3, 5, 24, 40},   {2, 8, 64, 256},
                                              {1, 13, 72, 136},  {5, 11, 40, 264}, {2, 17, 200, 72}, {1, 23, 264, 120},
-                                             {2, 16, 128, 512}, {4, 9, 384, 128}, {3, 130, 64, 64}, {2, 150, 32, 200}};
+                                             {2, 16, 128, 512}, {4, 9, 384, 128}, {3, 130, 64, 64}, {2, 150, 32, 200},
+                                             {1, 6, 40, 600}};
 
 // The fused operator alone: outputs are the result, the sums and the sums of squares.
 ExecutorPtr bound(const Convolution& p, const Shape& data, DType dtype, Context context) {

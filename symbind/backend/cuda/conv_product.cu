@@ -1,6 +1,8 @@
 #include "symbind/backend/cuda/conv_product.h"
 
 #include <array>
+#include <optional>
+#include <span>
 
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/tensor_product.cuh"
@@ -10,20 +12,34 @@
 namespace symbind::cuda_backend {
 namespace {
 
-// A form is the number of columns of a tile.
-constexpr int forms[] = {128, 64};
+// A form is known by its number here. In the gradient more slices are on their way, where shared memory has room for
+// them. (Its tiles of 128 columns, with 256 or 512 threads, take 1.1 to 1.2 times as long as those of 64.)
+using Form0 = ProductForm<128, 256, 3>;
+using Form1 = ProductForm<64, 256, 3>;
+using Form2 = ProductForm<64, 256, 5>;
+constexpr ProductSizes forms[] = {Form0::sizes, Form1::sizes, Form2::sizes};
+using FormNumbers = std::span<const int>;
+
+// Those to be tried.
+FormNumbers forms_of(ConvolutionPass pass) {
+  static constexpr int forward[] = {0, 1}, gradient[] = {2, 1};
+  return pass == ConvolutionPass::forward ? FormNumbers(forward) : FormNumbers(gradient);
+}
+
+struct Nothing {};
 
 // Forward: the sums are of the products and their squares, before they are rounded.
 template <class T>
 struct StoreWithSquares {
   static constexpr bool by_depth = false, sums_by_tile = true;
-  static constexpr int rows_at_once = 1;
-  struct Operands {};
+  static constexpr int operands = 0;
   T* out;
 
-  __device__ Operands load(int64_t /*index*/, bool /*inside*/) const { return {}; }
-  __device__ void write(int64_t index, int /*column*/, bool inside, Operands, const float (&values)[product_width],
-                        PairOf<float> (&sums)[product_width]) const {
+  __device__ static Nothing load(int64_t /*index*/, bool /*inside*/) { return {}; }
+  __device__ static const T* operand(int /*i*/) { return nullptr; }
+  template <class Parts>
+  __device__ void write(int64_t index, int /*column*/, bool inside, const Parts& /*none*/, Nothing,
+                        const float (&values)[product_width], PairOf<float> (&sums)[product_width]) const {
     const RowPart<T> rounded(values);
     if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
 #pragma unroll
@@ -34,19 +50,29 @@ struct StoreWithSquares {
   }
 };
 
-// The results of ReLU, for its gradient: see SignReader.
+// The results of ReLU, for its gradient: they come as an operand.
 template <class T>
 struct ActivationReader {
+  static constexpr int operands = 1;
   const T* activation;
 
-  template <int width>
-  __device__ RowPart<T> load(int64_t index) const {
-    static_assert(width == product_width);
-    return *reinterpret_cast<const RowPart<T>*>(activation + index);
+  __device__ const T* operand() const { return activation; }
+  __device__ static Nothing load(int64_t /*index*/, bool /*inside*/) { return {}; }
+  __device__ static float number(const RowPart<T>& part, Nothing, int k) { return part[k]; }
+};
+// Their signs: two bytes for the columns of a thread.
+template <class T>
+struct ProductSignReader {
+  static constexpr int operands = 0;
+  const uint8_t* signs;
+
+  __device__ static const T* operand() { return nullptr; }
+  __device__ unsigned load(int64_t index, bool inside) const {
+    // Rows of the product are of an array with its channels last, whose shape is then not used.
+    return inside ? SignReader{signs, {}}.load<product_width>(index) : 0u;
   }
-  template <class C>
-  __device__ static C number(const RowPart<T>& loaded, int k) {
-    return loaded[k];
+  __device__ static float number(const RowPart<T>& /*none*/, unsigned loaded, int k) {
+    return SignReader::number<float>(loaded, k);
   }
 };
 
@@ -56,35 +82,25 @@ struct ActivationReader {
 template <class T, class Results>
 struct StoreWithGradientSums {
   static constexpr bool by_depth = true, sums_by_tile = false;
-  static constexpr int rows_at_once = sizeof(T) == 2 ? 2 : 1;
-  struct Operands {
-    RowPart<T> more, x;
-    decltype(Results{}.template load<product_width>(0)) results;
-  };
+  static constexpr int operands = 2 + Results::operands;
   T* out;
   const T *more, *x;
   Results results;
   const float* mean;
 
-  __device__ Operands load(int64_t index, bool inside) const {
-    Operands operands = {};  // zeros add nothing to the sums
-    if (inside) {
-      operands.more = *reinterpret_cast<const RowPart<T>*>(more + index);
-      operands.results = results.template load<product_width>(index);
-      operands.x = *reinterpret_cast<const RowPart<T>*>(x + index);
-    }
-    return operands;
-  }
-  __device__ void write(int64_t index, int column, bool inside, const Operands& operands,
-                        const float (&values)[product_width], PairOf<float> (&sums)[product_width]) const {
+  __device__ const T* operand(int i) const { return i == 0 ? more : i == 1 ? x : results.operand(); }
+  __device__ auto load(int64_t index, bool inside) const { return results.load(index, inside); }
+  template <class Loaded>
+  __device__ void write(int64_t index, int column, bool inside, const RowPart<T> (&parts)[operands],
+                        const Loaded& loaded, const float (&values)[product_width],
+                        PairOf<float> (&sums)[product_width]) const {
     const RowPart<float> means = *reinterpret_cast<const RowPart<float>*>(mean + column);
     float gradients[product_width];
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
-      gradients[i] =
-          functions::ReluGrad{}(values[i] + operands.more[i], Results::template number<float>(operands.results, i));
+      gradients[i] = functions::ReluGrad{}(values[i] + parts[0][i], Results::number(parts[operands - 1], loaded, i));
       sums[i].first += gradients[i];
-      sums[i].second += gradients[i] * (operands.x[i] - means[i]);
+      sums[i].second += gradients[i] * (parts[1][i] - means[i]);
     }
     const RowPart<T> rounded(gradients);
     if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
@@ -121,9 +137,11 @@ ProductShape product_of(const ConvolutionProblem& problem) {
   return {static_cast<int>(extents.rows), static_cast<int>(extents.columns), static_cast<int>(extents.depth)};
 }
 
-ProductCut cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
-  return cut_product(product_of(problem), element_bytes(problem), form,
-                     attribute(device, cudaDevAttrMultiProcessorCount));
+std::optional<ProductCut> cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
+  return cut_product(product_of(problem), element_bytes(problem), forms[form],
+                     {.multiprocessors = attribute(device, cudaDevAttrMultiProcessorCount),
+                      .block_bytes = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                      .multiprocessor_bytes = attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor)});
 }
 
 bool is_product(const ConvolutionProblem& problem) {
@@ -143,9 +161,9 @@ template <class T>
 ActivationReader<T> reader_of(std::type_identity<ActivationReader<T>>, const void* activation) {
   return {static_cast<const T*>(activation)};
 }
-// Rows of the product are of an array with its channels last, whose shape is then not used.
-SignReader reader_of(std::type_identity<SignReader>, const void* signs) {
-  return {static_cast<const uint8_t*>(signs), {}};
+template <class T>
+ProductSignReader<T> reader_of(std::type_identity<ProductSignReader<T>>, const void* signs) {
+  return {static_cast<const uint8_t*>(signs)};
 }
 template <class T, class Results>
 StoreWithGradientSums<T, Results> epilogue_of(std::type_identity<StoreWithGradientSums<T, Results>>,
@@ -160,9 +178,10 @@ class ProductPlan final : public ConvolutionPlan {
  public:
   ProductPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
       : shape_(product_of(problem)),
-        cut_(cut_of(device, problem, form)),
+        cut_(cut_of(device, problem, form).value()),
         is_forward_(problem.pass == ConvolutionPass::forward),
-        kernel_(form == 64 ? multiply_tiles<T, 64, Epilogue> : multiply_tiles<T, 128, Epilogue>) {
+        threads_(static_cast<unsigned>(forms[form].threads)),
+        kernel_(kernel_of(form)) {
     // Not what this plan needs: another plan with the same kernel may need more.
     const int most = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "setting up a product");
@@ -172,7 +191,7 @@ class ProductPlan final : public ConvolutionPlan {
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
     auto* const partial = static_cast<PairOf<float>*>(workspace);
-    kernel_<<<static_cast<unsigned>(cut_.blocks()), product_threads, static_cast<size_t>(cut_.shared_bytes), stream>>>(
+    kernel_<<<static_cast<unsigned>(cut_.blocks()), threads_, static_cast<size_t>(cut_.shared_bytes), stream>>>(
         shape_, static_cast<const T*>(is_forward_ ? arrays.data : arrays.output), static_cast<const T*>(arrays.weight),
         cut_.groups, epilogue_of(std::type_identity<Epilogue>{}, arrays), partial);
     queue_finish_sums(
@@ -186,9 +205,15 @@ class ProductPlan final : public ConvolutionPlan {
 
  private:
   using Multiply = void (*)(ProductShape, const T*, const T*, int, Epilogue, PairOf<float>*);
+  static Multiply kernel_of(int form) {
+    using OtherForm = std::conditional_t<Epilogue::operands == 0, Form0, Form2>;
+    return form == 1 ? multiply_tiles<T, Form1, Epilogue> : multiply_tiles<T, OtherForm, Epilogue>;
+  }
+
   const ProductShape shape_;
   const ProductCut cut_;
   const bool is_forward_;
+  const unsigned threads_;
   const Multiply kernel_;
 };
 
@@ -197,7 +222,7 @@ std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const Convo
   if (problem.pass == ConvolutionPass::forward)
     return std::make_unique<ProductPlan<T, StoreWithSquares<T>>>(device, problem, form);
   if (problem.epilogue.signs)
-    return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, SignReader>>>(device, problem, form);
+    return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, ProductSignReader<T>>>>(device, problem, form);
   return std::make_unique<ProductPlan<T, StoreWithGradientSums<T, ActivationReader<T>>>>(device, problem, form);
 }
 
@@ -213,10 +238,9 @@ std::vector<int> product_forms(const CudaDevice& device, const ConvolutionProble
   if (!has_epilogue || !has_type || !is_product(problem)) return {};
   constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
   if (attribute(device, cudaDevAttrComputeCapabilityMajor) < first_capability) return {};
-  const int most = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
   std::vector<int> suitable;
-  for (const int form : forms)
-    if ((form == 64 || extents_of(problem).columns > 64) && cut_of(device, problem, form).shared_bytes <= most)
+  for (const int form : forms_of(problem.pass))
+    if ((forms[form].columns == 64 || extents_of(problem).columns > 64) && cut_of(device, problem, form))
       suitable.push_back(form);
   return suitable;
 }

@@ -3,9 +3,11 @@
 // all of them contiguous. Sums are in float32, products of float32 numbers in TF32.
 //
 // For products of so small a depth that they are limited by memory bandwidth. A block computes tiles of 128 rows in the
-// same columns, one after the other. Its columns of b stay in shared memory; slices of a arrive there asynchronously,
-// some steps ahead, also while the epilogue of a tile runs. Which columns of b are a column of a tensor core's product
-// is chosen so that a thread gets eight neighbouring columns of the result, without an exchange between threads.
+// same columns, one after the other. Its columns of b stay in shared memory. Everything else that is read in long rows
+// goes through a ring of slices there, each of 128 bytes of 128 rows: the slices of a that make up a tile, then those
+// of the arrays that the epilogue reads. They arrive asynchronously, some slices ahead, also while an epilogue runs, so
+// that enough bytes are always on their way. Which columns of b are a column of a tensor core's product is chosen so
+// that a thread gets eight neighbouring columns of the result, without an exchange between threads.
 //
 // The tiles of a block depend on the shape and on the device alone, and so do the sums per column: the same arrays give
 // bitwise the same results.
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "symbind/backend/cuda/channels.cuh"
@@ -24,15 +27,24 @@ struct ProductShape {
   int rows = 0, columns = 0, depth = 0;
 };
 
-inline constexpr int product_rows = 128;     // of a tile
-inline constexpr int product_threads = 256;  // of a block
-inline constexpr int product_blocks = 2;     // of a multiprocessor
-inline constexpr int product_stages = 3;     // slices of a in shared memory
-inline constexpr int product_slice = 128;    // bytes of a row of a, and of a column of b, in a slice
-inline constexpr int product_width = 8;      // neighbouring columns that a thread passes to the epilogue
+inline constexpr int product_rows = 128;   // of a tile
+inline constexpr int product_slice = 128;  // bytes of a row of a, and of a column of b, in a slice
+inline constexpr int product_width = 8;    // neighbouring columns that a thread passes to the epilogue
+inline constexpr int slice_bytes = product_rows * product_slice;
 
 template <class T>
 inline constexpr int slice_depth = product_slice / static_cast<int>(sizeof(T));
+
+// The columns of a tile, the threads of a block, and the slices in the ring.
+struct ProductSizes {
+  int columns, threads, stages;
+  // On a multiprocessor, as far as registers limit them.
+  constexpr int most_blocks() const { return 512 / threads; }
+};
+template <int columns, int threads, int stages>
+struct ProductForm {
+  static constexpr ProductSizes sizes{columns, threads, stages};
+};
 
 // How the tiles are divided: `groups` blocks for the same columns, each with every groups-th tile of rows.
 struct ProductCut {
@@ -40,13 +52,24 @@ struct ProductCut {
   int blocks() const { return column_tiles * groups; }
 };
 
-inline ProductCut cut_product(const ProductShape& shape, int element_bytes, int tile_columns, int multiprocessors) {
+// Of a device. The bytes are of shared memory.
+struct ProductLimits {
+  int multiprocessors, block_bytes, multiprocessor_bytes;
+};
+
+// None: there is not enough shared memory.
+inline std::optional<ProductCut> cut_product(const ProductShape& shape, int element_bytes, const ProductSizes& form,
+                                             const ProductLimits& limits) {
+  constexpr int reserved_bytes = 1024;  // of each block, by the system
   const int row_tiles = (shape.rows + product_rows - 1) / product_rows;
   const int slices = (shape.depth * element_bytes + product_slice - 1) / product_slice;
   ProductCut cut;
-  cut.column_tiles = (shape.columns + tile_columns - 1) / tile_columns;
-  cut.groups = std::clamp(product_blocks * multiprocessors / cut.column_tiles, 1, row_tiles);
-  cut.shared_bytes = (slices * tile_columns + product_stages * product_rows) * product_slice;
+  cut.column_tiles = (shape.columns + form.columns - 1) / form.columns;
+  cut.shared_bytes = slices * form.columns * product_slice + form.stages * slice_bytes;
+  if (cut.shared_bytes > limits.block_bytes) return std::nullopt;
+  const int blocks =
+      std::clamp(limits.multiprocessor_bytes / (cut.shared_bytes + reserved_bytes), 1, form.most_blocks());
+  cut.groups = std::clamp(blocks * limits.multiprocessors / cut.column_tiles, 1, row_tiles);
   return cut;
 }
 
@@ -156,17 +179,26 @@ struct alignas(16) RowPart {
 };
 
 // What each warp of a block computes of a tile, and where slices are in shared memory.
-template <class T, int tile_columns>
+template <class T, class Form>
 struct ProductTile {
-  static constexpr int warp_columns = 32, column_warps = tile_columns / warp_columns;
-  static constexpr int row_warps = product_threads / 32 / column_warps, warp_rows = product_rows / row_warps;
+  static constexpr ProductSizes form = Form::sizes;
+  static constexpr int warp_columns = 32, column_warps = form.columns / warp_columns;
+  static constexpr int row_warps = form.threads / 32 / column_warps, warp_rows = product_rows / row_warps;
   static constexpr int row_fragments = warp_rows / 16, column_fragments = warp_columns / 8;
-  static constexpr int a_bytes = product_rows * product_slice, b_bytes = tile_columns * product_slice;  // of a slice
+  static constexpr int b_bytes = form.columns * product_slice;  // of a slice
+  static constexpr int row_slots = row_fragments * 2;           // rows of a thread, which are 8 rows apart
   static_assert(column_fragments * 2 == product_width);
+
+  // An array that the epilogue reads has whole rows of the tile in a slice: of each warp as many as are processed next.
+  static constexpr int array_row = form.columns * static_cast<int>(sizeof(T));  // bytes
+  static constexpr int array_slices = array_row / product_slice, part_slots = row_slots / array_slices;
+  static constexpr int part_rows = part_slots * 8;  // of a warp
+  static_assert(part_slots > 0);
 
   // Chunks of 16 bytes are at positions for which eight rows that are read together are in different banks: of a eight
   // neighbouring ones, of b those that are neighbouring columns of a tensor core's product. Its column 2 · i + e in
-  // fragment n is column 8 · i + 2 · n + e of the warp.
+  // fragment n is column 8 · i + 2 · n + e of the warp. Of other arrays eight threads read four chunks of two rows
+  // each.
   __device__ static uint32_t in_a(int row, int chunk) {
     return static_cast<uint32_t>(row * product_slice + ((chunk ^ (row & 7)) * 16));
   }
@@ -174,19 +206,24 @@ struct ProductTile {
     const int spread = (column >> 3 & 3) * 2 + (column & 1);
     return static_cast<uint32_t>(column * product_slice + ((chunk ^ spread) * 16));
   }
+  __device__ static uint32_t in_array(int row, int chunk) {
+    constexpr int spread = sizeof(T) == 2 ? 4 : 1;
+    return static_cast<uint32_t>(row * array_row + ((chunk ^ (row & 1) * spread) * 16));
+  }
 };
 
 // Copies the part of a block of b, (depth, columns), to shared memory as for b of (columns, depth), rounded to TF32.
-template <class T, int tile_columns>
+template <class T, class Form>
 __device__ void copy_transposed(unsigned char* to, const ProductShape& shape, const T* b, int first_column,
                                 int slices) {
-  using Tile = ProductTile<T, tile_columns>;
+  using Tile = ProductTile<T, Form>;
+  constexpr ProductSizes form = Form::sizes;
   constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T)), slice_chunks = product_slice / 16;
-  const int column = static_cast<int>(threadIdx.x) % tile_columns;
+  const int column = static_cast<int>(threadIdx.x) % form.columns;
   const bool has_column = first_column + column < shape.columns;
 #pragma unroll 2
-  for (int chunk = static_cast<int>(threadIdx.x) / tile_columns; chunk < slices * slice_chunks;
-       chunk += product_threads / tile_columns) {
+  for (int chunk = static_cast<int>(threadIdx.x) / form.columns; chunk < slices * slice_chunks;
+       chunk += form.threads / form.columns) {
     Pack<T, chunk_elements> elements;
 #pragma unroll
     for (int i = 0; i < chunk_elements; ++i) {
@@ -206,95 +243,174 @@ __device__ void copy_transposed(unsigned char* to, const ProductShape& shape, co
 // result. The epilogue has
 //   by_depth                  is b (depth, columns)?
 //   sums_by_tile              are the sums of a tile added up first, for precision? Takes 16 registers.
-//   rows_at_once              rows for which load() is called before the first of them is written
-//   load(index, inside)       what it reads for this part of a row, if that is inside the result
-//   write(index, column, inside, operands, values, sums)
-//                             writes what it makes of the products and adds to the sums of their columns. Products that
-//                             are not inside the result are zeros; their column may be another one.
-// partial[group][column] gets the sums of this block.
-template <class T, int tile_columns, class Epilogue>
-__global__ void __launch_bounds__(product_threads, product_blocks)
-    multiply_tiles(const ProductShape shape, const T* a, const T* b, const int groups, const Epilogue epilogue,
-                   PairOf<float>* partial) {
-  using namespace tensor_core;
-  using Tile = ProductTile<T, tile_columns>;
-  constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T)), slice_chunks = product_slice / 16;
-  constexpr int rows_at_once = product_threads / slice_chunks;  // that the block copies with a chunk per thread
-  extern __shared__ __align__(1024) unsigned char product_shared[];
-  let_next_start();
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int warp_row = warp / Tile::column_warps * Tile::warp_rows;
-  const int warp_column = warp % Tile::column_warps * Tile::warp_columns;
-  const int column_tiles = (shape.columns + tile_columns - 1) / tile_columns;
-  const int first_column = static_cast<int>(blockIdx.x) % column_tiles * tile_columns;
-  const int group = static_cast<int>(blockIdx.x) / column_tiles;
-  const int row_tiles = (shape.rows + product_rows - 1) / product_rows;
-  const int slices = (shape.depth + slice_depth<T> - 1) / slice_depth<T>;
-  const uint32_t a_shared = shared_address(product_shared);
-  const uint32_t b_shared = a_shared + product_stages * Tile::a_bytes;
-  const int copied_row = thread / slice_chunks, copied_chunk = thread % slice_chunks;
+//   operands, operand(i)      the arrays of the result's shape that it reads, which come through the ring
+//   load(index, inside)       what else it reads for this part of a row, if that is inside the result. Called before
+//   the
+//                             products of the tile are computed.
+//   write(index, column, inside, parts, loaded, values, sums)
+//                             writes what it makes of the products and of its parts of the operands, and adds to the
+//                             sums of their columns. Products and parts that are not inside the result are zeros; their
+//                             column may be another one.
+template <class T, class Form, class Epilogue>
+class ProductBlock {
+ public:
+  __device__ ProductBlock(const ProductShape& shape, const T* a, const T* b, int groups, const Epilogue& epilogue,
+                          unsigned char* shared)
+      : shape_(shape),
+        a_(a),
+        b_(b),
+        epilogue_(epilogue),
+        groups_(groups),
+        slices_((shape.depth + slice_depth<T> - 1) / slice_depth<T>),
+        row_tiles_((shape.rows + product_rows - 1) / product_rows),
+        shared_(shared),
+        ring_(tensor_core::shared_address(shared)) {
+    const int column_tiles = (shape.columns + form.columns - 1) / form.columns;
+    first_column_ = static_cast<int>(blockIdx.x) % column_tiles * form.columns;
+    group_ = static_cast<int>(blockIdx.x) / column_tiles;
+    own_column_ = first_column_ + warp_column() + lane() % 4 * product_width;
+    next_tile_ = group_;
+  }
 
-  // Calls visit(slice, column, address) for the chunks of b that this thread copies.
-  const auto for_chunks_of_b = [&](const auto& visit) {
-    for (int slice = 0; slice < slices; ++slice)
+  // partial[group][column] gets the sums of this block.
+  __device__ void run(PairOf<float>* partial) {
+    copy_b();
 #pragma unroll
-      for (int column = copied_row; column < tile_columns; column += rows_at_once)
+    for (int i = last_used; i < form.stages; ++i) copy_next();
+    if constexpr (sizeof(T) == 4 && !Epilogue::by_depth) round_b();
+    PairOf<float> column_sums[product_width] = {};
+    for (int tile = group_; tile < row_tiles_; tile += groups_) compute_tile(tile, column_sums);
+    add_up(column_sums, partial);
+  }
+
+ private:
+  using Tile = ProductTile<T, Form>;
+  static constexpr ProductSizes form = Form::sizes;
+  using Loaded = decltype(std::declval<const Epilogue&>().load(int64_t{}, bool{}));
+  static constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T)), slice_chunks = product_slice / 16;
+  static constexpr int rows_at_once =
+      form.threads / slice_chunks;  // of a that the block copies with a chunk per thread
+  static constexpr int operand_slices = Epilogue::operands * Tile::array_slices;  // of a tile
+  // How many slices are used together right before a tile.
+  static constexpr int last_used = Epilogue::operands > 0 ? Epilogue::operands : 1;
+  static_assert(form.stages >= last_used);
+
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int lane() { return thread() % 32; }
+  __device__ static int warp_row() { return thread() / 32 / Tile::column_warps * Tile::warp_rows; }
+  __device__ static int warp_column() { return thread() / 32 % Tile::column_warps * Tile::warp_columns; }
+  __device__ static int copied_row() { return thread() / slice_chunks; }
+  __device__ static int copied_chunk() { return thread() % slice_chunks; }
+  __device__ bool has_columns() const { return own_column_ < shape_.columns; }
+
+  // Calls visit(slice, column, address) for the chunks of b that this thread copies; the address is in shared_.
+  template <class Visit>
+  __device__ void for_chunks_of_b(const Visit& visit) const {
+    for (int slice = 0; slice < slices_; ++slice)
+#pragma unroll
+      for (int column = copied_row(); column < form.columns; column += rows_at_once)
         visit(slice, column,
-              static_cast<uint32_t>(product_stages * Tile::a_bytes + slice * Tile::b_bytes) +
-                  Tile::in_b(column, copied_chunk));
-  };
-  if constexpr (Epilogue::by_depth)
-    copy_transposed<T, tile_columns>(product_shared + product_stages * Tile::a_bytes, shape, b, first_column, slices);
-  else
-    for_chunks_of_b([&](int slice, int column, uint32_t at) {
-      const int depth = slice * slice_depth<T> + copied_chunk * chunk_elements;
-      const bool inside = first_column + column < shape.columns && depth < shape.depth;
-      copy_chunk(a_shared + at, b + int64_t{first_column + column} * shape.depth + depth, inside);
-    });
-  end_copies();
+              static_cast<uint32_t>(form.stages * slice_bytes + slice * Tile::b_bytes) +
+                  Tile::in_b(column, copied_chunk()));
+  }
 
-  // The next slice of a to copy.
-  int next_tile = group, next_slice = 0, next_stage = 0;
-  const int64_t row_step = int64_t{rows_at_once} * shape.depth;
-  const uint32_t copied_to = a_shared + Tile::in_a(copied_row, copied_chunk);
-  const auto copy_slice = [&] {
-    if (next_tile < row_tiles) {
-      const int row = next_tile * product_rows + copied_row;
-      const int depth = next_slice * slice_depth<T> + copied_chunk * chunk_elements;
-      const int rows_left = depth < shape.depth ? shape.rows - row : 0;
-      const T* from = a + int64_t{row} * shape.depth + depth;
-      const uint32_t to = copied_to + static_cast<uint32_t>(next_stage * Tile::a_bytes);
-#pragma unroll
-      for (int i = 0; i < product_rows / rows_at_once; ++i, from += row_step)
-        copy_chunk(to + i * rows_at_once * product_slice, from, i * rows_at_once < rows_left);
-      if (++next_slice == slices) {
-        next_slice = 0;
-        next_tile += groups;
-      }
-      next_stage = next_stage + 1 == product_stages ? 0 : next_stage + 1;
-    }
-    end_copies();
-  };
-#pragma unroll
-  for (int i = 0; i < product_stages - 1; ++i) copy_slice();
+  __device__ void copy_b() {
+    if constexpr (Epilogue::by_depth)
+      copy_transposed<T, Form>(shared_ + form.stages * slice_bytes, shape_, b_, first_column_, slices_);
+    else
+      for_chunks_of_b([&](int slice, int column, uint32_t at) {
+        const int depth = slice * slice_depth<T> + copied_chunk() * chunk_elements;
+        const bool inside = first_column_ + column < shape_.columns && depth < shape_.depth;
+        tensor_core::copy_chunk(ring_ + at, b_ + int64_t{first_column_ + column} * shape_.depth + depth, inside);
+      });
+    tensor_core::end_copies();
+  }
 
-  // Rounded once for all tiles, each chunk by the thread that has copied it.
-  if constexpr (sizeof(T) == 4 && !Epilogue::by_depth) {
-    wait_for_copies<product_stages - 1>();
+  // To TF32, once for all tiles, each chunk by the thread that has copied it.
+  __device__ void round_b() {
+    tensor_core::wait_for_copies<form.stages - last_used>();
     for_chunks_of_b([&](int, int, uint32_t at) {
-      auto* const chunk = reinterpret_cast<float4*>(product_shared + at);
+      auto* const chunk = reinterpret_cast<float4*>(shared_ + at);
       const float4 given = *chunk;
+      using tensor_core::nearest_tf32;
       *chunk = make_float4(nearest_tf32(given.x), nearest_tf32(given.y), nearest_tf32(given.z), nearest_tf32(given.w));
     });
   }
 
-  float sums[Tile::row_fragments][Tile::column_fragments][4];
-  // Where this lane's rows are in a slice, with the first 32 bytes of depth. The next 32 bytes are at the address with
-  // bits 5 and 6 changed.
-  const uint32_t a_lane = Tile::in_a(warp_row + lane % 16, lane / 16);
-  const int position = lane % 8;  // of the column in a fragment; a lane's fragment is the first or second of a pair
-  const uint32_t b_lane = Tile::in_b(warp_column + position / 2 * 8 + position % 2 + lane / 16 * 2, lane / 8 % 2);
-  const auto multiply_slice = [&]<bool first>(std::bool_constant<first>, uint32_t a_slice, uint32_t b_slice) {
+  // Copies the next slice that the tiles of this block need, if there is one more, to the stage after the last one.
+  __device__ void copy_next() {
+    if (next_tile_ < row_tiles_) {
+      const uint32_t to = ring_ + static_cast<uint32_t>(next_stage_ * slice_bytes);
+      if (operand_slices == 0 || next_slice_ < slices_)
+        copy_of_a(to);
+      else
+        copy_of_operand(to, next_slice_ - slices_);
+      if (++next_slice_ == slices_ + operand_slices) {
+        next_slice_ = 0;
+        next_tile_ += groups_;
+      }
+      next_stage_ = after(next_stage_, 1);
+    }
+    tensor_core::end_copies();
+  }
+  __device__ void copy_of_a(uint32_t to) const {
+    const int depth = next_slice_ * slice_depth<T> + copied_chunk() * chunk_elements;
+    const int row = next_tile_ * product_rows + copied_row();
+    const int rows_left = depth < shape_.depth ? shape_.rows - row : 0;
+    const T* from = a_ + int64_t{row} * shape_.depth + depth;
+    const int64_t row_step = int64_t{rows_at_once} * shape_.depth;
+    to += Tile::in_a(copied_row(), copied_chunk());
+#pragma unroll
+    for (int i = 0; i < product_rows / rows_at_once; ++i, from += row_step)
+      tensor_core::copy_chunk(to + i * rows_at_once * product_slice, from, i * rows_at_once < rows_left);
+  }
+  __device__ void copy_of_operand(uint32_t to, int slice) const {
+    constexpr int chunks = Tile::array_row / 16, rows_together = form.threads / chunks;
+    const T* const array = epilogue_.operand(slice % Epilogue::operands);
+    const int part = slice / Epilogue::operands, chunk = thread() % chunks;
+    const int column = first_column_ + chunk * chunk_elements;
+    const int rows = column < shape_.columns ? shape_.rows : 0;
+#pragma unroll
+    for (int i = 0; i < product_rows / Tile::array_slices; i += rows_together) {
+      const int in_slice = thread() / chunks + i;
+      const int row = next_tile_ * product_rows + in_slice / Tile::part_rows * Tile::warp_rows +
+                      part * Tile::part_rows + in_slice % Tile::part_rows;
+      tensor_core::copy_chunk(to + Tile::in_array(in_slice, chunk), array + int64_t{row} * shape_.columns + column,
+                              row < rows);
+    }
+  }
+
+  __device__ int after(int stage, int count) const {
+    const int next = stage + count;
+    return next < form.stages ? next : next - form.stages;
+  }
+
+  // Returns when the next `count` slices are there, and lets others be copied to the stages of the `freed` slices that
+  // were used last; before it waits if the ring has no room for both.
+  template <int count, int freed>
+  __device__ void arrive() {
+    constexpr bool has_room = form.stages >= freed + count;
+    if constexpr (has_room) tensor_core::wait_for_copies<form.stages - freed - count>();
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < freed; ++i) copy_next();
+    if constexpr (!has_room) {
+      tensor_core::wait_for_copies<form.stages - count>();
+      __syncthreads();
+    }
+  }
+
+  using Sums = float[Tile::row_fragments][Tile::column_fragments][4];
+
+  template <bool first>
+  __device__ void multiply_slice(Sums& sums, uint32_t a_slice, uint32_t b_slice) const {
+    using namespace tensor_core;
+    // Where this lane's rows are in a slice, with the first 32 bytes of depth. The next 32 bytes are at the address
+    // with bits 5 and 6 changed.
+    const uint32_t a_lane = Tile::in_a(warp_row() + lane() % 16, lane() / 16);
+    const int position = lane() % 8;  // of the column in a fragment; a lane's fragment is one of a pair
+    const uint32_t b_lane =
+        Tile::in_b(warp_column() + position / 2 * 8 + position % 2 + lane() / 16 * 2, lane() / 8 % 2);
 #pragma unroll
     for (int k = 0; k < product_slice / 32; ++k) {
       uint32_t b_words[Tile::column_fragments][2];
@@ -324,47 +440,52 @@ __global__ void __launch_bounds__(product_threads, product_blocks)
         }
       }
     }
-  };
+  }
 
-  const int quad = lane / 4, own_column = first_column + warp_column + lane % 4 * product_width;
-  const bool has_columns = own_column < shape.columns;
-  const int64_t index_step = int64_t{8} * shape.columns;  // from a row of a fragment's upper half to the lower one's
-  PairOf<float> column_sums[product_width] = {};
-  int stage = 0;
-  for (int tile = group; tile < row_tiles; tile += groups) {
-    for (int slice = 0; slice < slices; ++slice) {
-      wait_for_copies<product_stages - 2>();
-      __syncthreads();
-      copy_slice();  // to the stage that all warps have read in the step before
-      const uint32_t a_slice = a_shared + static_cast<uint32_t>(stage * Tile::a_bytes);
-      const uint32_t b_slice = b_shared + static_cast<uint32_t>(slice * Tile::b_bytes);
+  __device__ void compute_tile(int tile, PairOf<float> (&column_sums)[product_width]) {
+    const int first_row = tile * product_rows + warp_row() + lane() / 4;
+    const int rows_left = has_columns() ? shape_.rows - first_row : 0;
+    const int64_t index = int64_t{first_row} * shape_.columns + own_column_;
+    const int64_t index_step = int64_t{8} * shape_.columns;
+    Loaded loaded[Tile::row_slots];
+#pragma unroll
+    for (int slot = 0; slot < Tile::row_slots; ++slot)
+      loaded[slot] = epilogue_.load(index + slot * index_step, slot * 8 < rows_left);
+
+    Sums sums;
+    for (int slice = 0; slice < slices_; ++slice) {
       if (slice == 0)
-        multiply_slice(std::true_type{}, a_slice, b_slice);
+        arrive<1, last_used>();
       else
-        multiply_slice(std::false_type{}, a_slice, b_slice);
-      stage = stage + 1 == product_stages ? 0 : stage + 1;
+        arrive<1, 1>();
+      const uint32_t a_slice = ring_ + static_cast<uint32_t>(stage_ * slice_bytes);
+      const uint32_t b_slice = ring_ + static_cast<uint32_t>(form.stages * slice_bytes + slice * Tile::b_bytes);
+      if (slice == 0)
+        multiply_slice<true>(sums, a_slice, b_slice);
+      else
+        multiply_slice<false>(sums, a_slice, b_slice);
+      stage_ = after(stage_, 1);
     }
-    const int first_row = tile * product_rows + warp_row + quad;
-    const int rows_left = has_columns ? shape.rows - first_row : 0;
-    int64_t index = int64_t{first_row} * shape.columns + own_column;
+
     PairOf<float> tile_sums[product_width] = {};
-    constexpr int at_once = Epilogue::rows_at_once;
 #pragma unroll
-    for (int first = 0; first < Tile::row_fragments * 2; first += at_once, index += at_once * index_step) {
-      typename Epilogue::Operands operands[at_once];
+    for (int slot = 0; slot < Tile::row_slots; ++slot) {
+      RowPart<T> parts[Epilogue::operands > 0 ? Epilogue::operands : 1];
+      if constexpr (Epilogue::operands > 0) {
+        if (slot == 0)
+          arrive<last_used, 1>();
+        else if (slot % Tile::part_slots == 0)
+          next_part();
 #pragma unroll
-      for (int i = 0; i < at_once; ++i)
-        operands[i] = epilogue.load(index + i * index_step, (first + i) * 8 < rows_left);
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const int slot = first + i;
-        float values[product_width];
-#pragma unroll
-        for (int k = 0; k < product_width; ++k) values[k] = sums[slot / 2][k / 2][slot % 2 * 2 + k % 2];
-        epilogue.write(index + i * index_step, has_columns ? own_column : 0, slot * 8 < rows_left, operands[i], values,
-                       Epilogue::sums_by_tile ? tile_sums : column_sums);
+        for (int i = 0; i < Epilogue::operands; ++i) read_part(parts[i], i, slot % Tile::part_slots);
       }
+      float values[product_width];
+#pragma unroll
+      for (int k = 0; k < product_width; ++k) values[k] = sums[slot / 2][k / 2][slot % 2 * 2 + k % 2];
+      epilogue_.write(index + slot * index_step, has_columns() ? own_column_ : 0, slot * 8 < rows_left, parts,
+                      loaded[slot], values, Epilogue::sums_by_tile ? tile_sums : column_sums);
     }
+    if constexpr (Epilogue::operands > 0) stage_ = after(stage_, last_used);
     if constexpr (Epilogue::sums_by_tile) {
 #pragma unroll
       for (int i = 0; i < product_width; ++i) {
@@ -374,30 +495,70 @@ __global__ void __launch_bounds__(product_threads, product_blocks)
     }
   }
 
+  // Of the rows of the operands.
+  __device__ void next_part() {
+    stage_ = after(stage_, last_used);
+    arrive<last_used, last_used>();
+  }
+
+  // This thread's part of a row of an operand, of which the slices in the ring begin at stage_.
+  __device__ void read_part(RowPart<T>& part, int operand, int slot_of_part) const {
+    const int chunk = (warp_column() + lane() % 4 * product_width) * static_cast<int>(sizeof(T)) / 16;
+    const int row = warp_row() / Tile::warp_rows * Tile::part_rows + slot_of_part * 8 + lane() / 4;
+    const unsigned char* const slice = shared_ + after(stage_, operand) * slice_bytes;
+    auto* const to = reinterpret_cast<uint4*>(&part);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(part) / 16); ++i)
+      to[i] = *reinterpret_cast<const uint4*>(slice + Tile::in_array(row, chunk + i));
+  }
+
   // Over the lanes with the same columns, then over the warps.
-  wait_for_copies<0>();
-  __syncthreads();
-  auto* const of_warps = reinterpret_cast<PairOf<float>*>(product_shared);  // [row_warps][tile_columns]
+  __device__ void add_up(const PairOf<float> (&column_sums)[product_width], PairOf<float>* partial) {
+    tensor_core::wait_for_copies<0>();
+    __syncthreads();
+    auto* const of_warps = reinterpret_cast<PairOf<float>*>(shared_);  // [row_warps][form.columns]
+    const int warp = thread() / 32;
 #pragma unroll
-  for (int i = 0; i < product_width; ++i) {
-    PairOf<float> sum = column_sums[i];
+    for (int i = 0; i < product_width; ++i) {
+      PairOf<float> sum = column_sums[i];
 #pragma unroll
-    for (int offset = 4; offset < 32; offset *= 2) {
-      sum.first += __shfl_xor_sync(0xffffffffu, sum.first, offset);
-      sum.second += __shfl_xor_sync(0xffffffffu, sum.second, offset);
+      for (int offset = 4; offset < 32; offset *= 2) {
+        sum.first += __shfl_xor_sync(0xffffffffu, sum.first, offset);
+        sum.second += __shfl_xor_sync(0xffffffffu, sum.second, offset);
+      }
+      if (lane() < 4)
+        of_warps[warp / Tile::column_warps * form.columns + warp_column() + lane() * product_width + i] = sum;
     }
-    if (quad == 0)
-      of_warps[warp / Tile::column_warps * tile_columns + warp_column + lane % 4 * product_width + i] = sum;
-  }
-  __syncthreads();
-  if (thread >= tile_columns || first_column + thread >= shape.columns) return;
-  PairOf<float> total = of_warps[thread];
+    __syncthreads();
+    if (thread() >= form.columns || first_column_ + thread() >= shape_.columns) return;
+    PairOf<float> total = of_warps[thread()];
 #pragma unroll
-  for (int of_warp = 1; of_warp < Tile::row_warps; ++of_warp) {
-    total.first += of_warps[of_warp * tile_columns + thread].first;
-    total.second += of_warps[of_warp * tile_columns + thread].second;
+    for (int of_warp = 1; of_warp < Tile::row_warps; ++of_warp) {
+      total.first += of_warps[of_warp * form.columns + thread()].first;
+      total.second += of_warps[of_warp * form.columns + thread()].second;
+    }
+    partial[int64_t{group_} * shape_.columns + first_column_ + thread()] = total;
   }
-  partial[int64_t{group} * shape.columns + first_column + thread] = total;
+
+  const ProductShape& shape_;
+  const T* const a_;
+  const T* const b_;
+  const Epilogue& epilogue_;
+  const int groups_, slices_, row_tiles_;
+  unsigned char* const shared_;  // the ring, then the slices of b
+  const uint32_t ring_;          // its address
+  int first_column_, group_, own_column_;
+  int next_tile_, next_slice_ = 0, next_stage_ = 0;  // the next slice to copy
+  int stage_ = 0;                                    // of the next slice to use
+};
+
+template <class T, class Form, class Epilogue>
+__global__ void __launch_bounds__(Form::sizes.threads, Form::sizes.most_blocks())
+    multiply_tiles(const __grid_constant__ ProductShape shape, const T* a, const T* b, const int groups,
+                   const __grid_constant__ Epilogue epilogue, PairOf<float>* partial) {
+  extern __shared__ __align__(1024) unsigned char product_shared[];
+  let_next_start();
+  ProductBlock<T, Form, Epilogue>(shape, a, b, groups, epilogue, product_shared).run(partial);
 }
 
 }  // namespace symbind::cuda_backend

@@ -73,7 +73,7 @@ class ProductPlan final : public Plan {
     return true;
   }
   TuningFile::Numbers numbers() const override { return {own_product, form_}; }
-  std::string description() const override { return join(", a product of ours with ", form_, " columns a tile"); }
+  std::string description() const override { return join(", form ", form_, " of our product"); }
 
  private:
   const int form_;
@@ -144,6 +144,10 @@ class EnginePlan final : public Plan {
 
 using Plans = std::vector<std::shared_ptr<Plan>>;
 
+// Increased when kernels of ours that are timed beside cuDNN's, or the passes that they replace, change their speed:
+// choices that were made before are then not found.
+constexpr int own_kernels = 2;
+
 // What the times of engines depend on, besides the problem.
 std::string conditions_of(const CudaDevice& device) {
   cudaDeviceProp properties{};
@@ -151,7 +155,7 @@ std::string conditions_of(const CudaDevice& device) {
   cudaGetDeviceProperties(&properties, device.id());
   cudaDriverGetVersion(&driver);
   return join(properties.name, ", ", properties.multiProcessorCount, " multiprocessors, driver ", driver, ", cuDNN ",
-              cudnnGetVersion());
+              cudnnGetVersion(), ", kernels ", own_kernels);
 }
 
 class Library {
