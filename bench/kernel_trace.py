@@ -1,6 +1,6 @@
-"""What a GPU runs in one step of a program: runs it with the library of kernel_trace.cc, finds the steps that repeat at its
-end, and prints the time of each kernel in a step, the time in which nothing runs, and with --sequence FILE every kernel in
-order.
+"""What a GPU runs in one step of a program: runs it with the library of support/kernel_trace.cc, finds the steps that
+repeat at its end, and prints the time of each kernel in a step and the time in which nothing runs; with --sequence FILE
+also every kernel in order.
 
     python3 bench/kernel_trace.py --library build/device/bench/libkernel_trace.so -- \\
         build/device/bench/train_step --device gpu --case resnet50v1-train --batch 128 --seconds 0.5

@@ -10,7 +10,8 @@
 #   python     the tests of the Python package, where nanobind and pytest are installed
 #   sanitize   tests of the CUDA backend under compute-sanitizer (only when asked for)
 #   bench      steps and predictions of ResNet-50 and of small networks, here, in JAX and in PyTorch (whose Python PEER_JAX and
-#              PEER_TORCH name: python3), fit beside a bare step, and where the time goes (only when asked for)
+#              PEER_TORCH name: python3), fit beside a bare step, and where the time goes, by class and, where CUPTI is
+#              installed, by kernel (only when asked for)
 #   operators  every operator beside PyTorch, one row each (only when asked for; needs what python needs)
 # Without a PART: cuda, tests, python.
 #   DEVICE_CHECK_SECONDS=570   when to stop
@@ -127,7 +128,10 @@ part configure 60 cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Re
 # All in one call: no core waits for the last file of a part.
 targets=()
 if wants cuda || wants sanitize; then targets+=(test_backend); fi
-wants bench && targets+=(train_step fit)
+if wants bench; then
+  targets+=(train_step fit)
+  cmake --build "$build" --target help 2>/dev/null | grep -q '\bkernel_trace\b' && targets+=(kernel_trace)
+fi
 wants tests && targets+=(test_programs)
 if wants python || wants operators; then
   if cmake --build "$build" --target help 2>/dev/null | grep -q '\b_symbind\b'; then
@@ -194,6 +198,11 @@ if wants bench; then
         --table "$log/${mode}_${dtype}_plan.txt"
     done
   done
+  if [[ -f $build/bench/libkernel_trace.so ]]; then
+    part kernels_float16 60 python3 bench/kernel_trace.py --library "$build/bench/libkernel_trace.so" \
+      --sequence "$log/kernels_float16_sequence.txt" -- \
+      "$build/bench/train_step" --device gpu --batch 128 --case resnet50v1-train --dtype float16 --seconds 0.3
+  fi
   run_bench bench_small 120 --case mlp-train --case lenet-train --case lstm650-train --dtype float32
   run_bench bench_b256 60 --case resnet50v1-train --dtype float16 --batch 256
   run_bench bench_resnet50 540
@@ -224,7 +233,7 @@ if wants bench; then
   for name in bench_small bench_b256 bench_resnet50; do
     [[ -f $log/$name.txt ]] && tail -n +2 "$log/$name.txt"
   done
-  for name in fit_float32 fit_float16 fit_bfloat16 profile_{train,infer}_float32 profile_{train,infer}_float16; do
+  for name in fit_float32 fit_float16 fit_bfloat16 profile_{train,infer}_float32 profile_{train,infer}_float16 kernels_float16; do
     [[ -f $log/$name.txt ]] && echo && echo "== $name" && cat "$log/$name.txt"
   done
   # Each step timed on its own: a launch and a wait add some ten microseconds to each.
