@@ -153,6 +153,7 @@ void add_pooling_cases(std::vector<Case>& cases) {
     cases.push_back({"Pooling", {{2, 3, 9}}, line, float_types, 0.25, 2, 4});
     const Attributes whole{{"kernel", "(1, 1)"}, {"global_pool", "True"}, {"pool_type", type}, {"p_value", "3"}};
     cases.push_back({"Pooling", {{2, 3, 5, 6}}, whole, float_types, 0.25, 2, 4});
+    cases.push_back({"Pooling", {{2, 3, 17, 31}}, whole, float_types, 0.25, 2, 4});
   }
 }
 

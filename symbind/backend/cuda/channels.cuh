@@ -236,6 +236,16 @@ void queue_finish_sums(cudaStream_t stream, const PairOf<C>* sums, int64_t piece
   launch_after_ours(finish_sums<C, Finish>, grid, block, stream, sums, pieces, channels, finish);
 }
 
+// Stores both sums of each channel.
+template <class C>
+struct StoreSums {
+  C *first, *second;
+  __device__ void operator()(int64_t channel, double first_sum, double second_sum) const {
+    first[channel] = static_cast<C>(first_sum);
+    second[channel] = static_cast<C>(second_sum);
+  }
+};
+
 // Needs piece_bytes() of scratch.
 template <class T, class Terms, class Finish>
 void queue_channel_sums(cudaStream_t stream, const ChannelShape& shape, bool wide, const Terms& terms, void* scratch,

@@ -1,4 +1,4 @@
-// Convolution by cuDNN or a product of ours, or by the direct kernels if cuDNN has no engine. If the channels fill
+// Convolution by cuDNN or a kernel of ours, or by the direct kernels if cuDNN has no engine. If the channels fill
 // whole vectors, channels-last activations are preferred, as tensor cores read them; the weights, which users see with
 // channels second, are then reordered first, and their gradient is reordered back, unless the operator that converts
 // all parameters does both. BatchNorms fused into a convolution are folded into its weight and bias; other operations
@@ -8,6 +8,7 @@
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_first_layer.h"
+#include "symbind/backend/cuda/conv_image.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/conv_product.h"
 #include "symbind/backend/cuda/conv_sums.h"
@@ -422,7 +423,7 @@ std::string refuse_cudnn(const NodeView& node) {
   return reason;
 }
 
-// Statistics are computed with the result by a product of ours, or by cuDNN's compiled engines, which are for float16
+// Statistics are computed with the result by a kernel of ours, or by cuDNN's compiled engines, which are for float16
 // and channels that fill its vectors. The engines add in the order in which blocks end, so the last bits differ from
 // run to run: they are used only where the user prefers time. Where both are slower than a pass over the result, the
 // pass belongs to BatchNorm, whose sums are more precise.
@@ -435,7 +436,8 @@ std::string refuse_statistics(const NodeView& node) {
   if (node.context.id >= num_gpus()) return "no such GPU";
   CudaDevice& device = CudaDevice::of(node.context);
   const bool has_engines = problem.dtype == DType::float16 && !problem.repeatable;
-  if (!has_engines && product_forms(device, problem).empty()) return "no kernel that computes the same sums every time";
+  if (!has_engines && product_forms(device, problem).empty() && image_forms(device, problem).empty())
+    return "no kernel that computes the same sums every time";
   std::string reason;
   const auto plan = find_convolution(device, problem, &reason);
   if (!plan) return reason;

@@ -107,19 +107,6 @@ struct StoreWithGradientSums {
   }
 };
 
-struct StoreSums {
-  float *sum, *square_sum;
-  __device__ void operator()(int64_t channel, double total, double squares) const {
-    sum[channel] = static_cast<float>(total);
-    square_sum[channel] = static_cast<float>(squares);
-  }
-};
-
-int attribute(const CudaDevice& device, cudaDeviceAttr name) {
-  int value = 0;
-  return cudaDeviceGetAttribute(&value, name, device.id()) == cudaSuccess ? value : 0;
-}
-
 int element_bytes(const ConvolutionProblem& problem) { return static_cast<int>(size_of(problem.dtype)); }
 
 // Of the pass. The rows are positions.
@@ -139,9 +126,9 @@ ProductShape product_of(const ConvolutionProblem& problem) {
 
 std::optional<ProductCut> cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
   return cut_product(product_of(problem), element_bytes(problem), forms[form],
-                     {.multiprocessors = attribute(device, cudaDevAttrMultiProcessorCount),
-                      .block_bytes = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                      .multiprocessor_bytes = attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor)});
+                     {.multiprocessors = device.attribute(cudaDevAttrMultiProcessorCount),
+                      .block_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                      .multiprocessor_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor)});
 }
 
 bool is_product(const ConvolutionProblem& problem) {
@@ -183,7 +170,7 @@ class ProductPlan final : public ConvolutionPlan {
         threads_(static_cast<unsigned>(forms[form].threads)),
         kernel_(kernel_of(form)) {
     // Not what this plan needs: another plan with the same kernel may need more.
-    const int most = attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "setting up a product");
     check(cudaFuncSetAttribute(kernel_, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
           "setting up a product");
@@ -196,7 +183,7 @@ class ProductPlan final : public ConvolutionPlan {
         cut_.groups, epilogue_of(std::type_identity<Epilogue>{}, arrays), partial);
     queue_finish_sums(
         stream, partial, cut_.groups, shape_.columns,
-        StoreSums{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
+        StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
   }
   size_t workspace_bytes() const override {
     return static_cast<size_t>(cut_.groups) * static_cast<size_t>(shape_.columns) * sizeof(PairOf<float>);
@@ -237,7 +224,7 @@ std::vector<int> product_forms(const CudaDevice& device, const ConvolutionProble
                         (problem.dtype == DType::float32 && !requires_exact_results(problem));
   if (!has_epilogue || !has_type || !is_product(problem)) return {};
   constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
-  if (attribute(device, cudaDevAttrComputeCapabilityMajor) < first_capability) return {};
+  if (device.attribute(cudaDevAttrComputeCapabilityMajor) < first_capability) return {};
   std::vector<int> suitable;
   for (const int form : forms_of(problem.pass))
     if ((forms[form].columns == 64 || extents_of(problem).columns > 64) && cut_of(device, problem, form))

@@ -17,15 +17,6 @@ struct SumsOfSquares : ElementTerms<T> {
   }
 };
 
-template <class C>
-struct StoreSums {
-  C *sum, *square_sum;
-  __device__ void operator()(int64_t channel, double total, double squares) const {
-    sum[channel] = static_cast<C>(total);
-    square_sum[channel] = static_cast<C>(squares);
-  }
-};
-
 ChannelShape output_shape(const ConvolutionProblem& problem) {
   const ConvolutionSize& size = problem.size;
   return problem.channels_last ? ChannelShape{size.batch * size.out_size(), size.filters, 1}

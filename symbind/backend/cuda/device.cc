@@ -55,6 +55,11 @@ std::shared_ptr<void> CudaDevice::library(const std::string& name, const std::fu
   return slot;
 }
 
+int CudaDevice::attribute(cudaDeviceAttr name) const {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, name, id()) == cudaSuccess ? value : 0;
+}
+
 void CudaDevice::note(std::string_view who) {
   const std::lock_guard lock(note_mutex_);
   last_queued_ = who;

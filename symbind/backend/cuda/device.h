@@ -32,6 +32,7 @@ class CudaDevice final : public Device {
 
   int id() const { return context().id; }
   cudaStream_t stream() const { return stream_; }
+  int attribute(cudaDeviceAttr name) const;                     // 0 if it is not known
   std::recursive_mutex& queue_mutex() { return queue_mutex_; }  // see Queueing
   cublasLtContext* blas();                                      // created on first use
   // An object that another library keeps for this device, created on first use.

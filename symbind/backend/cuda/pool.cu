@@ -1,8 +1,10 @@
 // Pooling by a thread per result. Channels-last arrays are processed 16 bytes of neighbouring channels at a time. In
 // the gradients each element of the data sums those of the windows that contain it, without atomic additions; for max
-// pooling (max_pool.h) a first pass writes which element of each window is its maximum.
+// pooling (max_pool.h) a first pass writes which element of each window is its maximum. Where one window has all
+// elements, there are few results of many terms: other kinds are then a reduction, and their gradient a broadcast.
 #include "symbind/ops/pool.h"
 
+#include "symbind/backend/cuda/folds.cuh"
 #include "symbind/backend/cuda/max_pool.h"
 #include "symbind/backend/cuda/pool_windows.cuh"
 #include "symbind/backend/cuda/step.h"
@@ -22,6 +24,20 @@ template <class C>
 __device__ C norm_of(C sum, int p) {
   return p == 1 ? sum : p == 2 ? libm::sqrt(sum) : libm::cbrt(sum);
 }
+
+// The fold (folds.cuh) of a window that has all elements. Sums are norms with p = 1.
+template <class T>
+struct FoldWindow {
+  using Part = compute_type<T>;
+  int divisor, norm;
+
+  __device__ Part start() const { return Part(0); }
+  __device__ Part take(Part part, Part value, int64_t) const { return part + norm_term(value, norm); }
+  __device__ Part join(Part a, Part b) const { return a + b; }
+  __device__ void finish(Part part, T* out, int64_t i) const {
+    out[i] = store<T>(norm_of(part, norm) / static_cast<Part>(divisor));
+  }
+};
 
 // Of any kind but max.
 template <class T, int width, PoolKind kind>
@@ -76,6 +92,23 @@ __global__ void collect_shares(const T* dy, T* dx, PoolWindows w, int64_t count)
   }
 }
 
+// dx = dy / divisor at each of the `positions`, channels last: (images, positions, channels). Blocks of x × y threads;
+// y threads for the same channels write every y-th position.
+template <class T, int width>
+__global__ void spread_shares(const T* dy, T* dx, int64_t images, int positions, int channels, int divisor) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
+  if (channel >= channels) return;
+  for (int64_t image = blockIdx.y; image < images; image += gridDim.y) {
+    auto share = read<T, width>(dy, image * channels + channel);
+#pragma unroll
+    for (T& element : share.element) element = store<T>(load(element) / static_cast<compute_type<T>>(divisor));
+    T* const of_image = dx + image * positions * channels + channel;
+#pragma unroll 4
+    for (int at = static_cast<int>(threadIdx.y); at < positions; at += static_cast<int>(blockDim.y))
+      *reinterpret_cast<Pack<T, width>*>(of_image + int64_t{at} * channels) = share;
+  }
+}
+
 // For p of 2 and 3: a window whose norm is zero has no gradient.
 template <class T, int width>
 __global__ void collect_norms(const T* dy, const T* x, const T* y, T* dx, PoolWindows w, int64_t count) {
@@ -122,12 +155,30 @@ void with_width(const PoolWindows& windows, bool aligned, Function function) {
     function(std::integral_constant<int, 1>{});
 }
 
+// What a sum over the window is divided by.
+int divisor_of(PoolKind kind, const Window& window) { return kind == PoolKind::avg ? std::max(window.divisor, 1) : 1; }
+
+template <class T>
+std::unique_ptr<Kernel> build_fold(const NodeView& node, const PoolWindows& windows, const FoldWindow<T>& fold) {
+  const int64_t positions = windows.inputs() / windows.outputs();
+  const FoldPlan plan(windows.last ? AxisView{windows.images, positions, windows.channels}
+                                   : AxisView{windows.images * windows.channels, positions, 1});
+  return make_step(node,
+                   [plan, fold](const Args& args) {
+                     queue_fold(stream_of(args), plan, args.in<T>(0), args.out<T>(), args.scratch, fold);
+                   },
+                   {.scratch_bytes = plan.scratch_bytes<typename FoldWindow<T>::Part>()});
+}
+
 template <class T>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto& p = node.as<Pooling>();
   const PoolingSize size = size_of(p, node.inputs[0].shape, node.outputs[0].shape);
   const PoolWindows windows(size, size.channels_last || node.inputs[0].layout == Layout::channels_last, p);
-  return make_step(node, [windows, kind = kind_of(p), results = windows.outputs()](const Args& args) {
+  const PoolKind kind = kind_of(p);
+  if (const auto whole = whole_window(windows); whole && kind != PoolKind::max && windows.outputs() > 0)
+    return build_fold<T>(node, windows, {divisor_of(kind, *whole), kind == PoolKind::lp ? windows.norm : 1});
+  return make_step(node, [windows, kind, results = windows.outputs()](const Args& args) {
     if (results == 0) return;
     const T* const x = args.in<T>(0);
     T* const y = args.out<T>();
@@ -142,6 +193,16 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   });
 }
 
+template <class T, int width>
+void queue_spread(cudaStream_t stream, const PoolWindows& windows, int divisor, const T* dy, T* dx) {
+  const int positions = windows.in[0] * windows.in[1] * windows.in[2], packs = windows.channels / width;
+  constexpr unsigned x = 32, y = block_size / x;
+  const dim3 grid((static_cast<unsigned>(packs) + x - 1) / x,
+                  static_cast<unsigned>(std::min<int64_t>(windows.images, 65535)));
+  spread_shares<T, width>
+      <<<grid, dim3(x, y), 0, stream>>>(dy, dx, windows.images, positions, windows.channels, divisor);
+}
+
 // x and y are null unless the gradient is that of a norm with a p above 1.
 template <class T, int width>
 void queue_backward(cudaStream_t stream, PoolKind kind, const PoolWindows& windows, const T* dy, const T* x, const T* y,
@@ -150,6 +211,8 @@ void queue_backward(cudaStream_t stream, PoolKind kind, const PoolWindows& windo
   const unsigned blocks = blocks_for(inputs);
   if (x) {
     collect_norms<T, width><<<blocks, block_size, 0, stream>>>(dy, x, y, dx, windows, inputs);
+  } else if (const auto whole = whole_window(windows); whole && windows.last) {
+    queue_spread<T, width>(stream, windows, divisor_of(kind, *whole), dy, dx);
   } else if (kind == PoolKind::avg) {
     collect_shares<T, width, PoolKind::avg><<<blocks, block_size, 0, stream>>>(dy, dx, windows, inputs);
   } else {

@@ -1,6 +1,7 @@
 // Pooling in device code: the extents of an array's windows, and which elements of an array a window has.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "symbind/backend/cuda/kernels.cuh"
@@ -98,7 +99,7 @@ struct Window {
   int begin[3], end[3];
   int divisor = 1;
 
-  __device__ Window(const PoolWindows& w, const int (&at)[3]) {
+  __host__ __device__ Window(const PoolWindows& w, const int (&at)[3]) {
     for (int axis = 0; axis < 3; ++axis) {
       const int start = at[axis] * w.stride[axis] - w.pad[axis];
       const int stop = min(start + w.kernel[axis], w.in[axis] + w.pad[axis]);
@@ -108,6 +109,14 @@ struct Window {
     }
   }
 };
+
+// The only window, if it has all elements of the data.
+inline std::optional<Window> whole_window(const PoolWindows& w) {
+  const Window window(w, {0, 0, 0});
+  for (int axis = 0; axis < 3; ++axis)
+    if (w.out[axis] != 1 || window.end[axis] < w.in[axis]) return std::nullopt;
+  return window;
+}
 
 // The windows that contain a position of the data, along each axis.
 struct Covering {

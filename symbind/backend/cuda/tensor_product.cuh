@@ -89,6 +89,10 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 __device__ inline void copy_chunk(uint32_t to, const void* from, bool inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
 }
+// The same with 4 bytes.
+__device__ inline void copy_word(uint32_t to, const void* from, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
+}
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // All but the last `left` groups of this thread's copies have arrived.
 template <int left>

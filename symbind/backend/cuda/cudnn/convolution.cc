@@ -1,6 +1,6 @@
 // cuDNN lists engines for a graph, best first by its own estimate; of those that are suitable, the first few are timed
-// once, beside a kernel of ours if there is one (conv_product.h), and the fastest is used. The choice is stored in a
-// file, for later processes.
+// once, beside a kernel of ours if there is one (conv_product.h, conv_image.h), and the fastest is used. The choice is
+// stored in a file, for later processes.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "symbind/backend/cuda/conv_finish.h"
+#include "symbind/backend/cuda/conv_image.h"
 #include "symbind/backend/cuda/conv_plan.h"
 #include "symbind/backend/cuda/conv_product.h"
 #include "symbind/backend/cuda/conv_space_to_depth.h"
@@ -44,9 +45,19 @@ std::vector<Form> forms_of(const ConvolutionProblem& problem) {
   return forms;
 }
 
-// A choice in the file begins with the number of a form, an engine's, or with one of these: the epilogue is a pass
-// after the plan of the problem without it; a kernel of ours.
-constexpr int64_t as_pass = -1, own_product = -2;
+// A kernel of ours, in several forms.
+struct OwnKernel {
+  int64_t number;
+  std::vector<int> (*forms)(const CudaDevice& device, const ConvolutionProblem& problem);
+  std::unique_ptr<ConvolutionPlan> (*make_plan)(const CudaDevice& device, const ConvolutionProblem& problem, int form);
+  const char* name;
+};
+constexpr OwnKernel kernels_of_ours[] = {{-2, product_forms, make_product_plan, "our product"},
+                                         {-3, image_forms, make_image_plan, "our kernel for images"}};
+
+// A choice in the file begins with the number of a form, an engine's, or of a kernel of ours, or with this: the
+// epilogue is a pass after the plan of the problem without it.
+constexpr int64_t as_pass = -1;
 
 // A candidate for a problem.
 class Plan : public ConvolutionPlan {
@@ -59,10 +70,10 @@ class Plan : public ConvolutionPlan {
   virtual std::string description() const = 0;
 };
 
-class ProductPlan final : public Plan {
+class OwnPlan final : public Plan {
  public:
-  ProductPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
-      : form_(form), plan_(make_product_plan(device, problem, form)) {}
+  OwnPlan(const OwnKernel& kernel, const CudaDevice& device, const ConvolutionProblem& problem, int form)
+      : kernel_(kernel), form_(form), plan_(kernel.make_plan(device, problem, form)) {}
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
     plan_->run(stream, arrays, workspace);
   }
@@ -72,10 +83,11 @@ class ProductPlan final : public Plan {
     plan_->run(stream, arrays, workspace);
     return true;
   }
-  TuningFile::Numbers numbers() const override { return {own_product, form_}; }
-  std::string description() const override { return join(", form ", form_, " of our product"); }
+  TuningFile::Numbers numbers() const override { return {kernel_.number, form_}; }
+  std::string description() const override { return join(", form ", form_, " of ", kernel_.name); }
 
  private:
+  const OwnKernel& kernel_;
   const int form_;
   std::unique_ptr<ConvolutionPlan> plan_;
 };
@@ -146,7 +158,7 @@ using Plans = std::vector<std::shared_ptr<Plan>>;
 
 // Increased when kernels of ours that are timed beside cuDNN's, or the passes that they replace, change their speed:
 // choices that were made before are then not found.
-constexpr int own_kernels = 2;
+constexpr int own_kernels = 3;
 
 // What the times of engines depend on, besides the problem.
 std::string conditions_of(const CudaDevice& device) {
@@ -183,7 +195,7 @@ class Library {
   std::shared_ptr<Plan> stored(const ConvolutionProblem& problem);
   void store(const ConvolutionProblem& problem, const Found& found);
   Found measure(const ConvolutionProblem& problem);
-  Plans products(const ConvolutionProblem& problem) const;
+  Plans own_plans(const ConvolutionProblem& problem) const;
   Plans candidates(const Form& form);
   std::shared_ptr<Plan> make_plan(const Form& form, Configuration configuration);
   Found best(const Plans& plans, const ConvolutionProblem& problem);
@@ -295,14 +307,11 @@ std::shared_ptr<Plan> Library::stored(const ConvolutionProblem& problem) {
   const TuningFile::Numbers numbers = choice->numbers;
   try {
     if (problem.epilogue.any() && numbers[0] == as_pass) return found(without_epilogue(problem)).plan;
-    if (numbers[0] == own_product) {
-      for (auto& plan : products(problem))
-        if (plan->numbers() == numbers) {
-          explain(problem, *plan, join("found in ", tuned_.path()));
-          return plan;
-        }
-      return nullptr;
-    }
+    for (auto& plan : own_plans(problem))
+      if (plan->numbers() == numbers) {
+        explain(problem, *plan, join("found in ", tuned_.path()));
+        return plan;
+      }
     for (const Form& form : forms_of(problem)) {
       if (form.number != numbers[0]) continue;
       Descriptor graph = describe_graph(handle_, form.problem);
@@ -328,7 +337,7 @@ void Library::store(const ConvolutionProblem& problem, const Found& found) {
 }
 
 Library::Found Library::measure(const ConvolutionProblem& problem) {
-  Plans plans = products(problem);
+  Plans plans = own_plans(problem);
   // cuDNN's engines add statistics in the order in which blocks end, although it does not list that among their
   // properties. It has none for the gradient of ReLU.
   if ((!problem.epilogue.statistics || !problem.repeatable) && !problem.epilogue.relu_gradient)
@@ -346,12 +355,13 @@ Library::Found Library::measure(const ConvolutionProblem& problem) {
   return is_measured(problem) ? best(plans, problem) : Found{plans.front()};
 }
 
-Plans Library::products(const ConvolutionProblem& problem) const {
+Plans Library::own_plans(const ConvolutionProblem& problem) const {
   Plans plans;
-  for (const int form : product_forms(device_, problem)) {
-    auto plan = std::make_shared<ProductPlan>(device_, problem, form);
-    if (plan->workspace_bytes() <= problem.most_workspace) plans.push_back(std::move(plan));
-  }
+  for (const OwnKernel& kernel : kernels_of_ours)
+    for (const int form : kernel.forms(device_, problem)) {
+      auto plan = std::make_shared<OwnPlan>(kernel, device_, problem, form);
+      if (plan->workspace_bytes() <= problem.most_workspace) plans.push_back(std::move(plan));
+    }
   return plans;
 }
 

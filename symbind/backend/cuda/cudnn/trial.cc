@@ -20,9 +20,7 @@ constexpr int timed_runs = 5;
 // Overwriting twice its size empties the cache, and takes longer than queueing a few kernels: the time between the
 // events is the device's alone.
 size_t bytes_to_empty_cache(const CudaDevice& device) {
-  int cache = 0;
-  cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device.id());
-  return 2 * static_cast<size_t>(std::max(cache, 0));
+  return 2 * static_cast<size_t>(std::max(device.attribute(cudaDevAttrL2CacheSize), 0));
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+#include "symbind/backend/cuda/conv_image.h"
+
+#include "symbind/backend/cuda/check.h"
+#include "symbind/backend/cuda/conv_image.cuh"
+#include "symbind/backend/cuda/conv_image_gradient.cuh"
+
+namespace symbind::cuda_backend {
+namespace {
+
+constexpr int forms[] = {8, 4, 2, 1};  // rows of the output
+constexpr int most_run_chunks = 5;
+constexpr int gradient_chunks = 7, gradient_blocks = image_blocks;  // of a warp; of a multiprocessor
+constexpr int gradient_warps = 4;                                   // of a block
+
+ImageGradientShape shape_of(const ConvolutionSize& size) {
+  ImageGradientShape shape;
+  shape.batch = static_cast<int>(size.batch);
+  shape.channels = static_cast<int>(size.channels);
+  shape.filters = static_cast<int>(size.filters);
+  for (size_t axis = 0; axis < 2; ++axis) {
+    shape.in[axis] = static_cast<int>(size.in[axis + 1]);
+    shape.out[axis] = static_cast<int>(size.out[axis + 1]);
+    shape.kernel[axis] = static_cast<int>(size.kernel[axis + 1]);
+    shape.stride[axis] = static_cast<int>(size.stride[axis + 1]);
+    shape.pad[axis] = static_cast<int>(size.pad[axis + 1]);
+  }
+  return shape;
+}
+
+bool has_suitable_size(const ConvolutionSize& size) {
+  constexpr int64_t most_extent = 1 << 14, most_filters = 1 << 16;
+  const bool plane = size.in[0] == 1 && size.out[0] == 1 && size.kernel[0] == 1 && size.pad[0] == 0;
+  if (!plane || size.groups != 1 || size.channels > 4 || size.filters % product_width != 0 ||
+      size.filters > most_filters || size.batch * size.out_size() >= int64_t{1} << 31)
+    return false;
+  for (size_t axis = 1; axis < 3; ++axis)
+    if (size.dilate[axis] != 1 || size.in[axis] > most_extent || size.out[axis] > most_extent ||
+        size.kernel[axis] > 32 || size.stride[axis] > 32 || size.pad[axis] > most_extent)
+      return false;
+  return true;
+}
+
+template <class Kernel>
+void set_up(const CudaDevice& device, Kernel* kernel) {
+  // Not what one plan needs: another one with the same kernel may need more.
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
+        "setting up a convolution");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+        "setting up a convolution");
+}
+
+template <class T>
+using Convolve = void (*)(ImageShape, ImageCut, const T*, const T*, ImageEpilogue<T>, PairOf<float>*);
+
+template <class T, int run_chunks = 1>
+Convolve<T> kernel_for(const ImageShape& shape) {
+  if constexpr (run_chunks < most_run_chunks)
+    if (shape.run_chunks() != run_chunks) return kernel_for<T, run_chunks + 1>(shape);
+  return shape.even() ? convolve_image<T, run_chunks, true> : convolve_image<T, run_chunks, false>;
+}
+
+template <class T>
+class ForwardPlan final : public ConvolutionPlan {
+ public:
+  ForwardPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
+      : shape_(shape_of(problem.size)),
+        cut_(cut_image(shape_, form, device.attribute(cudaDevAttrMultiProcessorCount))),
+        epilogue_(problem.epilogue),
+        kernel_(kernel_for<T>(shape_)) {
+    set_up(device, kernel_);
+  }
+
+  void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
+    auto* const partial = epilogue_.statistics ? static_cast<PairOf<float>*>(workspace) : nullptr;
+    const ImageEpilogue<T> epilogue{static_cast<T*>(arrays.output),
+                                    epilogue_.bias ? static_cast<const T*>(arrays.bias) : nullptr, epilogue_.relu};
+    kernel_<<<static_cast<unsigned>(cut_.blocks()), image_threads, static_cast<size_t>(cut_.shared_bytes), stream>>>(
+        shape_, cut_, static_cast<const T*>(arrays.data), static_cast<const T*>(arrays.weight), epilogue, partial);
+    if (partial)
+      queue_finish_sums(
+          stream, partial, cut_.groups, shape_.filters,
+          StoreSums<float>{static_cast<float*>(arrays.channel_sum), static_cast<float*>(arrays.channel_square_sum)});
+  }
+  size_t workspace_bytes() const override {
+    if (!epilogue_.statistics) return 0;
+    return static_cast<size_t>(cut_.groups) * static_cast<size_t>(shape_.filters) * sizeof(PairOf<float>);
+  }
+  bool applies_epilogue() const override { return epilogue_.any(); }
+
+ private:
+  const ImageShape shape_;
+  const ImageCut cut_;
+  const ConvolutionEpilogue epilogue_;
+  const Convolve<T> kernel_;
+};
+
+template <class T>
+class WeightGradientPlan final : public ConvolutionPlan {
+ public:
+  WeightGradientPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
+      : shape_(shape_of(problem.size)), cut_(cut_of(device, shape_, form)) {
+    set_up(device, sum_image_gradient<T, gradient_chunks, gradient_blocks>);
+  }
+  static ImageGradientCut cut_of(const CudaDevice& device, const ImageGradientShape& shape, int form) {
+    return cut_image_gradient(shape, gradient_chunks, form, gradient_warps,
+                              gradient_blocks * device.attribute(cudaDevAttrMultiProcessorCount));
+  }
+
+  void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
+    auto* const partial = static_cast<float*>(workspace);
+    sum_image_gradient<T, gradient_chunks, gradient_blocks>
+        <<<static_cast<unsigned>(cut_.blocks()), static_cast<unsigned>(cut_.threads()),
+           static_cast<size_t>(cut_.shared_bytes), stream>>>(shape_, cut_, static_cast<const T*>(arrays.data),
+                                                             static_cast<const T*>(arrays.output), partial);
+    const int results = shape_.filters * shape_.kernel[0] * shape_.run();
+    add_gradient_parts<T><<<static_cast<unsigned>((results + 31) / 32), dim3(32, add_parts_lanes), 0, stream>>>(
+        shape_, partial, cut_.sums(), cut_.stored_filters(), cut_.stored_taps(gradient_chunks),
+        static_cast<T*>(arrays.weight));
+  }
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(cut_.sums()) * static_cast<size_t>(cut_.stored_filters()) *
+           static_cast<size_t>(cut_.stored_taps(gradient_chunks)) * sizeof(float);
+  }
+  bool applies_epilogue() const override { return false; }
+
+ private:
+  const ImageGradientShape shape_;
+  const ImageGradientCut cut_;
+};
+
+// Bytes of shared memory of a block.
+int shared_bytes(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
+  const ImageGradientShape shape = shape_of(problem.size);
+  if (problem.pass == ConvolutionPass::weight_grad)
+    return WeightGradientPlan<float16>::cut_of(device, shape, form).shared_bytes;
+  return cut_image(shape, form, device.attribute(cudaDevAttrMultiProcessorCount)).shared_bytes;
+}
+
+template <class T>
+std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
+  if (problem.pass == ConvolutionPass::weight_grad)
+    return std::make_unique<WeightGradientPlan<T>>(device, problem, form);
+  return std::make_unique<ForwardPlan<T>>(device, problem, form);
+}
+
+bool is_image_convolution(const ConvolutionProblem& problem) {
+  if (problem.dtype != DType::float16 && problem.dtype != DType::bfloat16) return false;
+  if (!problem.channels_last || !has_suitable_size(problem.size)) return false;
+  const ImageGradientShape shape = shape_of(problem.size);
+  const ConvolutionEpilogue& epilogue = problem.epilogue;
+  switch (problem.pass) {
+    case ConvolutionPass::forward:
+      return shape.run_chunks() <= most_run_chunks && !epilogue.residual &&
+             !(epilogue.statistics && (epilogue.bias || epilogue.relu));
+    case ConvolutionPass::weight_grad:
+      return shape.stride[1] % 2 == 0 && shape.pixel_chunks() <= gradient_chunks * gradient_warps && !epilogue.any();
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<int> image_forms(const CudaDevice& device, const ConvolutionProblem& problem) {
+  constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
+  if (!is_image_convolution(problem) || device.attribute(cudaDevAttrComputeCapabilityMajor) < first_capability)
+    return {};
+  const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  const int of_multiprocessor = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  const int reserved = device.attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+  std::vector<int> suitable;
+  for (const int form : forms) {
+    const int bytes = shared_bytes(device, problem, form);
+    const bool fits = image_blocks * (bytes + reserved) <= of_multiprocessor && form <= problem.size.out[1];
+    if (bytes <= most && (fits || form == 1)) suitable.push_back(form);
+  }
+  return suitable;
+}
+
+std::unique_ptr<ConvolutionPlan> make_image_plan(const CudaDevice& device, const ConvolutionProblem& problem,
+                                                 int form) {
+  return problem.dtype == DType::float16 ? make_plan<float16>(device, problem, form)
+                                         : make_plan<bfloat16>(device, problem, form);
+}
+
+}  // namespace symbind::cuda_backend

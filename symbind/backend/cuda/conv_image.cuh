@@ -1,0 +1,384 @@
+// Convolutions over the few channels of an image on tensor cores, in 16 bits: all arrays with their channels last, sums
+// in float32.
+//
+// For a position of the output and a row of the kernel, the elements of the image that are multiplied are a run of
+// neighbours, as are the weights. The convolution is a matrix product of positions by filters, whose depth is these
+// runs, each filled up to whole chunks of 8 elements. A block computes tiles of some rows of the output, one after the
+// other. The rows of the image under a tile are in shared memory, with zeros around them, and a thread reads the pairs
+// of elements that it gives to the tensor core from there. Elements that are in a chunk and not in the run are replaced
+// by zeros, since the product of a zero weight with infinity is not zero. The rows of the next tile arrive while a tile
+// is computed; the weights stay.
+//
+// The tiles of a block depend on the shape and on the device alone, and so do the sums per filter: the same arrays give
+// bitwise the same results.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "symbind/backend/cuda/launch.cuh"
+#include "symbind/backend/cuda/tensor_product.cuh"
+#include "symbind/backend/functions.h"
+
+namespace symbind::cuda_backend {
+
+inline constexpr int image_threads = 256, image_blocks = 2;  // of a block; of a multiprocessor
+inline constexpr int image_columns = 64;                     // filters of a tile
+inline constexpr int image_fragments = 2;                    // of 16 positions, that a warp computes together
+inline constexpr int chunk_elements = 8;                     // 16 bytes
+
+// The convolution, and where the rows of the image are in shared memory. Elements are counted unless bytes are named.
+struct ImageShape {
+  int batch = 0, channels = 0, filters = 0;
+  int in[2] = {}, out[2] = {}, kernel[2] = {}, stride[2] = {}, pad[2] = {};
+
+  constexpr int run() const { return kernel[1] * channels; }
+  constexpr int image_row() const { return in[1] * channels; }
+  constexpr int position_step() const { return stride[1] * channels; }
+  // Pairs of elements are read: from even elements, or from any, which takes two reads.
+  constexpr bool even() const { return position_step() % 2 == 0; }
+  // The image begins where a chunk does. If the runs begin at odd elements, one element more is read before them.
+  constexpr int image_at() const { return (pad[1] * channels + chunk_elements - 1) / chunk_elements * chunk_elements; }
+  constexpr int lead() const { return even() ? (image_at() - pad[1] * channels) % 2 : 0; }
+  constexpr int first_run() const { return image_at() - pad[1] * channels - lead(); }
+  constexpr int shared_row() const {
+    const int image_end = image_at() + image_row();
+    const int runs_end = first_run() + lead() + (out[1] - 1) * position_step() + run();
+    return ((image_end > runs_end ? image_end : runs_end) + chunk_elements - 1) / chunk_elements * chunk_elements;
+  }
+  constexpr int run_chunks() const { return (lead() + run() + chunk_elements - 1) / chunk_elements; }
+  constexpr int chunks() const { return kernel[0] * run_chunks(); }
+  constexpr int steps() const { return (chunks() + 1) / 2; }  // of the depth of a tensor core's product
+  // Odd, so that the same chunk of eight filters is in different banks.
+  constexpr int filter_bytes() const { return (2 * steps() + 1) * 16; }
+  constexpr int row_fragments() const { return (out[1] + 15) / 16; }
+  constexpr int rows_under(int output_rows) const { return (output_rows - 1) * stride[0] + kernel[0]; }
+};
+
+// How the work is divided: `groups` blocks for the same filters, each with every groups-th tile of `tile_rows` rows.
+// And what the kernel needs of the shape's functions, computed once.
+struct ImageCut {
+  int tile_rows = 1, image_tiles = 1, tiles = 1, column_tiles = 1, groups = 1, shared_bytes = 0;
+  int rows = 0, shared_row = 0, image_at = 0, first_run = 0, filter_bytes = 0, row_fragments = 0;
+  int blocks() const { return column_tiles * groups; }
+};
+
+inline ImageCut cut_image(const ImageShape& shape, int tile_rows, int multiprocessors) {
+  constexpr int read_beyond = 64;  // a chunk of the last row may end after it
+  constexpr int warp_sums = image_threads / 32 * 2 * image_columns * static_cast<int>(sizeof(float));
+  ImageCut cut;
+  cut.tile_rows = tile_rows;
+  cut.image_tiles = (shape.out[0] + tile_rows - 1) / tile_rows;
+  cut.tiles = shape.batch * cut.image_tiles;
+  cut.column_tiles = (shape.filters + image_columns - 1) / image_columns;
+  cut.groups = std::clamp(image_blocks * multiprocessors / cut.column_tiles, 1, cut.tiles);
+  cut.rows = shape.rows_under(tile_rows);
+  cut.shared_row = shape.shared_row();
+  cut.image_at = shape.image_at();
+  cut.first_run = shape.first_run();
+  cut.filter_bytes = shape.filter_bytes();
+  cut.row_fragments = shape.row_fragments();
+  const int tiles_bytes = 2 * cut.rows * cut.shared_row * 2;
+  cut.shared_bytes = std::max(image_columns * cut.filter_bytes + tiles_bytes + read_beyond, warp_sums);
+  return cut;
+}
+
+// What is done with the products.
+template <class T>
+struct ImageEpilogue {
+  T* out;
+  const T* bias;  // or null
+  bool relu;
+};
+
+namespace image_tile {
+
+// Which filter of a tile is column `slot % 8` of fragment `slot / 8`: a thread gets eight neighbouring filters.
+__device__ inline int filter_of_slot(int slot) {
+  const int fragment = slot / 8, column = slot % 8;
+  return fragment / 4 * 32 + column / 2 * 8 + fragment % 4 * 2 + column % 2;
+}
+
+// Chunks of the weights of a tile: (slot, chunk), with zeros where a chunk is not of a run.
+template <class T>
+__device__ void load_weights(const ImageShape& shape, const T* weight, int first_filter, unsigned char* shared) {
+  const int chunks = 2 * shape.steps(), run_chunks = shape.run_chunks(), run = shape.run(), lead = shape.lead();
+  for (int i = static_cast<int>(threadIdx.x); i < image_columns * chunks; i += static_cast<int>(blockDim.x)) {
+    const int slot = i / chunks, chunk = i - slot * chunks, row = chunk / run_chunks;
+    const int filter = first_filter + filter_of_slot(slot);
+    const int first = (chunk - row * run_chunks) * chunk_elements - lead;
+    const bool exists = filter < shape.filters && row < shape.kernel[0];
+    const T* const from = weight + (int64_t{filter} * shape.kernel[0] + row) * run + first;
+    Pack<T, chunk_elements> pack;
+#pragma unroll
+    for (int k = 0; k < chunk_elements; ++k) {
+      pack.element[k] = T{};
+      if (exists && first + k >= 0 && first + k < run) pack.element[k] = from[k];
+    }
+    *reinterpret_cast<Pack<T, chunk_elements>*>(shared + slot * shape.filter_bytes() + chunk * 16) = pack;
+  }
+}
+
+// Zeros before and after the rows of the image. They stay: copies of rows do not reach them.
+template <class T>
+__device__ void clear_borders(const ImageShape& shape, int rows, unsigned char* shared) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int before = shape.image_at(), after = before + shape.image_row();
+  for (int row = warp; row < rows; row += static_cast<int>(blockDim.x) / 32) {
+    T* const elements = reinterpret_cast<T*>(shared) + row * shape.shared_row();
+    for (int i = lane; i < before; i += 32) elements[i] = T{};
+    for (int i = after + lane; i < shape.shared_row(); i += 32) elements[i] = T{};
+  }
+}
+
+// Copies rows of an image to shared memory, `step` elements from one to the next, asynchronously if they are aligned to
+// at least four bytes; zeros for rows outside of the image.
+template <class T>
+__device__ void copy_rows(const ImageShape& shape, const T* image, int first_row, int rows, int step, T* shared) {
+  using namespace tensor_core;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int image_row = shape.image_row();
+  for (int i = warp; i < rows; i += static_cast<int>(blockDim.x) / 32) {
+    const int row = first_row + i;
+    const bool inside = row >= 0 && row < shape.in[0];
+    const T* const from = image + int64_t{inside ? row : 0} * image_row;
+    T* const to = shared + i * step;
+    if (image_row % chunk_elements == 0) {
+      for (int k = lane * chunk_elements; k < image_row; k += 32 * chunk_elements)
+        copy_chunk(shared_address(to + k), from + k, inside);
+    } else if (image_row % 2 == 0) {
+      for (int k = lane * 2; k < image_row; k += 64) copy_word(shared_address(to + k), from + k, inside);
+    } else {
+#pragma unroll 4
+      for (int k = lane; k < image_row; k += 32) to[k] = inside ? from[k] : T{};
+    }
+  }
+}
+
+// Adds values[i] over the eight lanes with the same lane % 4: each of them gets the sums of count / 8 values, the first
+// of which is number lane / 4 · count / 8.
+template <int count>
+__device__ void add_lanes(float (&values)[count]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  int left = count / 2;
+#pragma unroll
+  for (int offset = 16; offset >= 4; offset /= 2, left /= 2) {
+    const bool upper = lane & offset;
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      if (i >= left) break;
+      const float own = upper ? values[i + left] : values[i], other = upper ? values[i] : values[i + left];
+      values[i] = own + __shfl_xor_sync(0xffffffffu, other, offset);
+    }
+  }
+}
+
+}  // namespace image_tile
+
+// run_chunks and even: those of the shape. If `partial` is not null, partial[group][filter] gets the sums of the
+// products of this block and of their squares, before they are rounded; there is then no bias and no ReLU.
+template <class T, int run_chunks, bool even, int fragments = image_fragments>
+__global__ void __launch_bounds__(image_threads, fragments > 2 ? 1 : image_blocks)
+    convolve_image(const __grid_constant__ ImageShape shape, const __grid_constant__ ImageCut cut, const T* data,
+                   const T* weight, const ImageEpilogue<T> epilogue, PairOf<float>* partial) {
+  using namespace tensor_core;
+  constexpr int column_fragments = image_columns / 8, parts = image_columns / 32;  // of eight filters of a thread
+  constexpr int thread_sums = 2 * product_width * parts, lane_sums = thread_sums / 8;
+  extern __shared__ __align__(128) unsigned char image_shared[];
+  let_next_start();
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32, quad = lane / 4, member = lane % 4;
+  const int first_filter = static_cast<int>(blockIdx.x) % cut.column_tiles * image_columns;
+  const int group = static_cast<int>(blockIdx.x) / cut.column_tiles;
+  const int row_bytes = cut.shared_row * 2, tile_bytes = cut.rows * row_bytes;
+  unsigned char* const shared_rows = image_shared + image_columns * cut.filter_bytes;
+
+  const auto copy_tile = [&](int tile, int buffer) {
+    if (tile < cut.tiles) {
+      const int image = tile / cut.image_tiles, first_row = (tile - image * cut.image_tiles) * cut.tile_rows;
+      image_tile::copy_rows(shape, data + int64_t{image} * shape.in[0] * shape.image_row(),
+                            first_row * shape.stride[0] - shape.pad[0], cut.rows, cut.shared_row,
+                            reinterpret_cast<T*>(shared_rows + buffer * tile_bytes) + cut.image_at);
+    }
+    end_copies();
+  };
+  copy_tile(group, 0);
+  image_tile::clear_borders<T>(shape, 2 * cut.rows, shared_rows);
+  image_tile::load_weights(shape, weight, first_filter, image_shared);
+
+  // Of the pairs of elements of this thread in the first and the last chunk of a run, the bits that are of the run.
+  const int last_pair = (run_chunks - 1) * chunk_elements + 2 * member, run_end = shape.lead() + shape.run();
+  const uint32_t in_first = shape.lead() == 1 && member == 0 ? 0xffff0000u : 0xffffffffu;
+  const uint32_t in_last = last_pair >= run_end ? 0u : last_pair + 1 == run_end ? 0x0000ffffu : 0xffffffffu;
+  // Lanes give the addresses of the chunks of two fragments, which ldmatrix reads together.
+  uint32_t weights_at[column_fragments / 2];
+#pragma unroll
+  for (int n = 0; n < column_fragments / 2; ++n)
+    weights_at[n] = shared_address(image_shared) +
+                    static_cast<uint32_t>((n * 16 + lane / 16 * 8 + lane % 8) * cut.filter_bytes + lane / 8 % 2 * 16);
+
+  // Adds the products of some rows of the kernel to the sums.
+  using Sums = float[fragments][column_fragments][4];
+  const auto multiply_rows = [&]<int at_once>(std::integral_constant<int, at_once>, Sums& sums,
+                                              const unsigned char* const(&runs)[fragments][2],
+                                              const int(&shift)[fragments][2], int row) {
+    constexpr int chunks = at_once * run_chunks;
+    const int runs_at = row * row_bytes;
+    const uint32_t chunks_at = static_cast<uint32_t>(row * run_chunks * 16);
+#pragma unroll
+    for (int step = 0; step < (chunks + 1) / 2; ++step) {
+      uint32_t a_words[fragments][4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int chunk = 2 * step + half, of_run = chunk % run_chunks;
+#pragma unroll
+        for (int m = 0; m < fragments; ++m)
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            uint32_t& word = a_words[m][2 * half + r];
+            word = 0;
+            if (chunk >= chunks) continue;
+            const auto* const pair = reinterpret_cast<const uint32_t*>(runs[m][r] + (runs_at + of_run * 16) +
+                                                                       chunk / run_chunks * row_bytes);
+            word = even ? pair[0] : __funnelshift_r(pair[0], pair[1], shift[m][r]);
+            if (even && of_run == 0) word &= in_first;
+            if (of_run == run_chunks - 1) word &= in_last;
+          }
+      }
+#pragma unroll
+      for (int n = 0; n < column_fragments; n += 2) {
+        uint32_t words[4];
+        load_matrices(words, weights_at[n / 2] + chunks_at + step * 32);
+        const uint32_t b_words[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
+#pragma unroll
+        for (int m = 0; m < fragments; ++m)
+#pragma unroll
+          for (int k = 0; k < 2; ++k) add_product<T, false>(sums[m][n + k], a_words[m], b_words[k]);
+      }
+    }
+  };
+
+  // Rows outside of the output add nothing to the sums per filter.
+  const auto clear_rows = [&](Sums& sums, uint32_t outside) {
+#pragma unroll
+    for (int slot = 0; slot < 2 * fragments; ++slot)
+#pragma unroll
+      for (int i = 0; i < 2 * column_fragments; ++i)
+        if (outside >> slot & 1u) sums[slot / 2][i / 2][slot % 2 * 2 + i % 2] = 0;
+  };
+  const int own_filter = first_filter + member * product_width;  // the first of a part; of the next one 32 more
+  const auto finish = [&](Sums& sums, int part) {
+    RowPart<T> bias = {};
+    if (epilogue.bias) bias = *reinterpret_cast<const RowPart<T>*>(epilogue.bias + own_filter + part * 32);
+#pragma unroll
+    for (int slot = 0; slot < 2 * fragments; ++slot)
+#pragma unroll
+      for (int k = 0; k < product_width; ++k) {
+        float& value = sums[slot / 2][part * 4 + k / 2][slot % 2 * 2 + k % 2];
+        value += bias[k];
+        if (epilogue.relu) value = functions::Relu{}(value);
+      }
+  };
+
+  float lane_totals[lane_sums] = {};
+  int buffer = 0;
+  for (int tile = group; tile < cut.tiles; tile += cut.groups, buffer ^= 1) {
+    copy_tile(tile + cut.groups, buffer ^ 1);
+    wait_for_copies<1>();
+    __syncthreads();
+    const int image = tile / cut.image_tiles, first_row = (tile - image * cut.image_tiles) * cut.tile_rows;
+    const int64_t tile_position = (int64_t{image} * shape.out[0] + first_row) * shape.out[1];
+    const int tile_fragments = min(cut.tile_rows, shape.out[0] - first_row) * cut.row_fragments;
+    for (int first = warp * fragments; first < tile_fragments; first += warps * fragments) {
+      // Where the runs of this thread's positions are, rows `quad` and `quad + 8` of each fragment; positions outside
+      // of the output have the runs of others.
+      const unsigned char* runs[fragments][2];
+      int shift[fragments][2];  // 16 bits if a run begins at an odd element
+      int position[fragments];  // of row `quad`, from the first one of the tile
+      uint32_t outside = 0;     // a bit for each of these rows: those outside of the output
+      int row = first / cut.row_fragments, column = (first - row * cut.row_fragments) * 16;
+#pragma unroll
+      for (int m = 0; m < fragments; ++m) {
+        position[m] = row * shape.out[1] + column + quad;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int at = column + quad + 8 * r;
+          if (first + m >= tile_fragments || at >= shape.out[1]) outside |= 1u << (2 * m + r);
+          const int element = cut.first_run + min(at, shape.out[1] - 1) * shape.position_step();
+          runs[m][r] =
+              shared_rows + buffer * tile_bytes + row * shape.stride[0] * row_bytes + element / 2 * 4 + member * 4;
+          shift[m][r] = element % 2 * 16;
+        }
+        if (first + m + 1 >= tile_fragments) continue;
+        column += 16;
+        if (column >= shape.out[1]) {
+          column = 0;
+          ++row;
+        }
+      }
+
+      Sums sums = {};
+      // Whole steps of a tensor core's depth; the last row may end in half of one.
+      constexpr int at_once = run_chunks % 2 == 0 ? 1 : 2;
+      int kernel_row = 0;
+#pragma unroll 1
+      for (; kernel_row + at_once <= shape.kernel[0]; kernel_row += at_once)
+        multiply_rows(std::integral_constant<int, at_once>{}, sums, runs, shift, kernel_row);
+      if (kernel_row < shape.kernel[0]) multiply_rows(std::integral_constant<int, 1>{}, sums, runs, shift, kernel_row);
+
+      if (partial) {
+        if (outside != 0) clear_rows(sums, outside);
+        float totals[thread_sums];  // of the products, then of their squares
+#pragma unroll
+        for (int i = 0; i < thread_sums / 2; ++i) {
+          float sum = 0, squares = 0;
+#pragma unroll
+          for (int slot = 0; slot < 2 * fragments; ++slot) {
+            const float value = sums[slot / 2][i / 2][slot % 2 * 2 + i % 2];
+            sum += value;
+            squares += value * value;
+          }
+          totals[i] = sum;
+          totals[thread_sums / 2 + i] = squares;
+        }
+        image_tile::add_lanes(totals);
+#pragma unroll
+        for (int i = 0; i < lane_sums; ++i) lane_totals[i] += totals[i];
+      }
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        if (own_filter + part * 32 >= shape.filters) break;
+        if (epilogue.bias || epilogue.relu) finish(sums, part);
+#pragma unroll
+        for (int slot = 0; slot < 2 * fragments; ++slot) {
+          float values[product_width];
+#pragma unroll
+          for (int k = 0; k < product_width; ++k) values[k] = sums[slot / 2][part * 4 + k / 2][slot % 2 * 2 + k % 2];
+          const int64_t at = (tile_position + position[slot / 2] + slot % 2 * 8) * shape.filters + own_filter;
+          if (!(outside >> slot & 1u))
+            *reinterpret_cast<RowPart<T>*>(epilogue.out + at + part * 32) = RowPart<T>(values);
+        }
+      }
+    }
+    __syncthreads();  // before the next rows but one are copied
+  }
+  if (!partial) return;
+
+  auto* const of_warps = reinterpret_cast<float*>(image_shared);  // [warps][2][image_columns]
+#pragma unroll
+  for (int i = 0; i < lane_sums; ++i) {
+    const int number = quad * lane_sums + i, of_thread = number % (thread_sums / 2);
+    const int column = of_thread / product_width * 32 + member * product_width + of_thread % product_width;
+    of_warps[(warp * 2 + number / (thread_sums / 2)) * image_columns + column] = lane_totals[i];
+  }
+  __syncthreads();
+  if (thread >= image_columns || first_filter + thread >= shape.filters) return;
+  PairOf<float> total = {0, 0};
+  for (int w = 0; w < warps; ++w) {
+    total.first += of_warps[2 * w * image_columns + thread];
+    total.second += of_warps[(2 * w + 1) * image_columns + thread];
+  }
+  partial[int64_t{group} * shape.filters + first_filter + thread] = total;
+}
+
+}  // namespace symbind::cuda_backend
