@@ -88,6 +88,12 @@ const std::vector<Reordered> reordered_arrays = {
      {0, 3, 4, 5, 7}},
     {{{3, 512, 3, 3}, {2, 130, 13, 11}, {1, 1000, 70}, {700, 2, 2}, {2, 5, 5001}, {3, 4, 4}}, {0, 1, 2, 3, 4, 5}, {}},
     {{{3, 512, 3, 3}, {2, 130, 13, 11}, {1, 1000, 70}, {700, 2, 2}, {2, 5, 5001}, {3, 4, 4}}, {5}, {0, 1, 2, 3, 4, 5}},
+    {{{2, 1030, 3, 3}, {17, 64, 3, 3}, {5, 128, 3, 3}, {1, 2048, 3, 3}, {2, 96, 28, 28}, {1, 70, 9, 9}},
+     {0, 1, 2, 3, 4, 5},
+     {}},
+    {{{2, 1030, 3, 3}, {17, 64, 3, 3}, {5, 128, 3, 3}, {1, 2048, 3, 3}, {2, 96, 28, 28}, {1, 70, 9, 9}},
+     {},
+     {0, 1, 2, 3, 4, 5}},
     {std::vector<Shape>(170, Shape{3, 5, 3}), {}, {0, 1, 79, 80, 81, 160, 169}},
 };
 
@@ -406,6 +412,19 @@ TEST_F(CudaOps, ConversionsThatReorderManyArraysAgreeWithTheCpu) {
       for (const bool scaled : {false, true})
         for (const DType from : float_types) EXPECT_NO_THROW(compare_reordered(arrays, dtype, scaled, from));
 }
+
+// Not only those whose elements can be read in packs.
+TEST_F(CudaOps, ArraysThatBeginAnywhereAreConverted) {
+  for (const DType from : float_types)
+    for (const char* dtype : {"float32", "float16"}) {
+      const NDArray data = random_array({70002}, 3, -1, 1, from, gpu(0)).slice(1, 70002);
+      const Attributes one{{"num_arrays", "1"}, {"dtype", dtype}};
+      const NDArray there = invoke("_convert_arrays", {data}, one)[0],
+                    copied = invoke("_convert_arrays", {data.copy()}, one)[0];
+      EXPECT_TRUE(all_close(there.as_copy_in(cpu()), copied.as_copy_in(cpu()), {0, 0})) << from << " to " << dtype;
+    }
+}
+
 TEST_F(CudaOps, FunctionsOfAScalarAgreeWithTheCpu) { compare_devices(scalar_cases()); }
 TEST_F(CudaOps, BroadcastsAgreeWithTheCpu) { compare_devices(broadcast_cases()); }
 TEST_F(CudaOps, SumsAgreeWithTheCpu) { compare_devices(reduce_cases()); }

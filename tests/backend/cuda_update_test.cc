@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/exec/arithmetic.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/multi_optimizer.h"
 
@@ -13,10 +14,10 @@ namespace symbind::testing {
 namespace {
 
 // More arrays than one launch takes.
-void add_sums_of_squares(std::vector<DeviceCase>& cases) {
+void add_questions(std::vector<DeviceCase>& cases) {
   std::vector<Shape> shapes;
-  for (int64_t i = 0; i < 70; ++i) shapes.push_back(i == 3 ? Shape{0} : i == 40 ? Shape{40001} : Shape{i + 1, 5});
-  const Attributes count{{"num_arrays", "70"}};
+  for (int64_t i = 0; i < 200; ++i) shapes.push_back(i == 3 ? Shape{0} : i == 40 ? Shape{40001} : Shape{i % 70 + 1, 5});
+  const Attributes count{{"num_arrays", "200"}};
   cases.push_back({"multi_sum_sq", shapes, count});
   std::vector<DType> mixed;
   for (size_t i = 0; i < shapes.size(); ++i) mixed.push_back(float_types[i % float_types.size()]);
@@ -72,7 +73,7 @@ void add_lamb(std::vector<DeviceCase>& cases) {
 
 std::vector<DeviceCase> update_cases() {
   std::vector<DeviceCase> cases;
-  add_sums_of_squares(cases);
+  add_questions(cases);
   add_lamb(cases);
   return cases;
 }
@@ -83,12 +84,13 @@ using CudaUpdate = GpuTest;
 
 TEST_F(CudaUpdate, UpdatesAndQuestionsAgreeWithTheCpu) { compare_devices(update_cases()); }
 
-// More arrays than one launch takes, of all sizes: none, a few blocks, and more elements than all blocks of an array
-// take in one pass.
+// As many arrays as a launch with few arguments takes, more than that, and more than one launch takes, of all sizes:
+// none, a few blocks, and more elements than all blocks of an array take in one pass.
 TEST_F(CudaUpdate, ArraysOfAllSizesAreUpdatedTogetherAsOneByOne) {
-  std::vector<int64_t> sizes{0, 1, 255, 256, 257, 1023, 1025, 4096, 3'000'001};
-  for (int64_t i = 0; i < 40; ++i) sizes.push_back(17 * i * i);
-  for (const DType dtype : {DType::float32, DType::float16}) {
+  const auto compare = [](size_t arrays, DType dtype) {
+    SCOPED_TRACE(arrays);
+    std::vector<int64_t> sizes{0, 1, 255, 256, 257, 1023, 1025, 4096, 3'000'001};
+    for (int64_t i = 0; sizes.size() < arrays; ++i) sizes.push_back(17 * i * i % 20000);
     std::vector<NDArray> inputs, weights;
     MultiSgdMomUpdate together;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -118,24 +120,59 @@ TEST_F(CudaUpdate, ArraysOfAllSizesAreUpdatedTogetherAsOneByOne) {
         EXPECT_TRUE(all_close(inputs[input].as_copy_in(cpu()), expected[next++].as_copy_in(cpu()), tolerance_of(dtype)))
             << (input % 3 ? "momentum" : "weight") << " of " << sizes[i] << " in " << dtype;
     }
-  }
+  };
+  for (const size_t arrays : {32, 33, 192, 450}) compare(arrays, DType::float32);
+  compare(49, DType::float16);
+}
+
+float all_finite(const std::vector<NDArray>& arrays) {
+  const Attributes count{{"num_arrays", std::to_string(arrays.size())}};
+  return invoke("multi_all_finite", arrays, count)[0].as_copy_in(cpu()).to_vector<float>()[0];
 }
 
 TEST_F(CudaUpdate, AnInfiniteElementOrNaNIsFoundWhereverItIs) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const DType dtype : float_types)
-    for (const int64_t at : {0, 9999, 19999})
-      for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-        std::vector<double> values(20000, 1);
+    for (const int64_t at : {0, 9999, 19998, 19999, 20000})
+      for (const double bad : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()}) {
+        std::vector<double> values(20001, 1);
         values[static_cast<size_t>(at)] = bad;
-        NDArray data({20000}, cpu(), DType::float64);
+        NDArray data({20001}, cpu(), DType::float64);
         data.copy_from(values);
         const NDArray on_gpu = data.astype(dtype).as_copy_in(gpu(0)),
                       fine = random_array({33}, 1, -1, 1, dtype, gpu(0));
-        const auto answer = [](const NDArray& array) { return array.as_copy_in(cpu()).to_vector<float>()[0]; };
-        EXPECT_EQ(answer(invoke("all_finite", {on_gpu}, {})[0]), 0) << bad << " at " << at << " in " << dtype;
-        EXPECT_EQ(answer(invoke("multi_all_finite", {fine, on_gpu}, {{"num_arrays", "2"}})[0]), 0) << dtype;
-        EXPECT_EQ(answer(invoke("multi_all_finite", {fine, fine}, {{"num_arrays", "2"}})[0]), 1) << dtype;
+        EXPECT_EQ(invoke("all_finite", {on_gpu}, {})[0].as_copy_in(cpu()).to_vector<float>()[0], 0)
+            << bad << " at " << at << " in " << dtype;
+        EXPECT_EQ(all_finite({fine, on_gpu}), 0) << dtype;
+        EXPECT_EQ(all_finite({fine, fine}), 1) << dtype;
+        // Not aligned to 16 bytes, without the first element.
+        EXPECT_EQ(all_finite({on_gpu.slice(1, 20001)}), at == 0 ? 1 : 0) << bad << " at " << at << " in " << dtype;
       }
+}
+
+TEST_F(CudaUpdate, TheLargestNumbersAreFinite) {
+  for (const auto& [dtype, largest] :
+       std::vector<std::pair<DType, double>>{{DType::float16, 65504},
+                                             {DType::bfloat16, 3.3895313892515355e38},
+                                             {DType::float32, 3.4028234663852886e38},
+                                             {DType::float64, std::numeric_limits<double>::max()}}) {
+    NDArray data({5}, cpu(), DType::float64);
+    data.copy_from(std::vector<double>{largest, -largest, 0, -0.0, largest});
+    EXPECT_EQ(all_finite({data.astype(dtype).as_copy_in(gpu(0))}), 1) << dtype;
+  }
+}
+
+// An array after those that one launch takes.
+TEST_F(CudaUpdate, EveryOneOfManyArraysIsTestedForInfiniteElements) {
+  std::vector<NDArray> arrays;
+  for (uint64_t i = 0; i < 400; ++i) arrays.push_back(random_array({7}, i, -1, 1, DType::float32, gpu(0)));
+  EXPECT_EQ(all_finite(arrays), 1);
+  for (const size_t at : {0, 179, 180, 359, 360, 399}) {
+    const NDArray before = arrays[at];
+    arrays[at] = before / 0;
+    EXPECT_EQ(all_finite(arrays), 0) << at;
+    arrays[at] = before;
+  }
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // value.
 #include "symbind/ops/finite.h"
 
-#include <array>
 #include <vector>
 
 #include "symbind/backend/cuda/any_type.cuh"
+#include "symbind/backend/cuda/array_blocks.cuh"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/backend/finite.h"
@@ -14,48 +14,106 @@
 namespace symbind::cuda_backend {
 namespace {
 
-constexpr int arrays_per_launch = 64;
+constexpr int arrays_per_launch = 180;  // what fits the 4 KB of a launch's arguments
+constexpr int loads = 8;                // of 16 bytes that a thread has in flight
+constexpr int bytes_per_block = block_size * loads * 16;
 
-struct CountedArray {
-  AnyInput array;
-  int64_t count;
+struct CheckedArrays {
+  ArrayBlocks<arrays_per_launch> blocks;
+  const void* data[arrays_per_launch];
+  int64_t bytes[arrays_per_launch];
+  DType dtype[arrays_per_launch];
 };
-struct CountedArrays {
-  CountedArray array[arrays_per_launch];
-};
+static_assert(sizeof(CheckedArrays) <= 4000);
 
-// A row of blocks for each array.
-__global__ void find_infinite(const __grid_constant__ CountedArrays arrays, float* out) {
-  const CountedArray& own = arrays.array[blockIdx.y];
-  visit_any(own.array.dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (!std::is_integral_v<T>) {
-      const T* const values = static_cast<const T*>(own.array.data);
-      bool found = false;
-#pragma unroll 4
-      for (int64_t i = first_element(); i < own.count; i += element_step())
-        found |= !is_finite(static_cast<double>(load(values[i])));
-      if (found) *out = 0;
+// A floating number is finite unless all bits of its exponent are 1: then 1 added to the exponent is a carry into the
+// sign. A word of 32 bits has one such field or two; of a float64 only the odd word has one.
+class ExponentTest {
+ public:
+  __device__ explicit ExponentTest(DType dtype) {
+    switch (dtype) {
+      case DType::float16:
+        exponents_ = 0x7c007c00u, one_ = 0x04000400u;
+        break;
+      case DType::bfloat16:
+        exponents_ = 0x7f807f80u, one_ = 0x00800080u;
+        break;
+      case DType::float64:
+        exponents_ = 0x7ff00000u, one_ = 0x00100000u, skips_even_ = true;
+        break;
+      default:
+        exponents_ = 0x7f800000u, one_ = 0x00800000u;
     }
-  });
+  }
+  __device__ void add(uint32_t word) { found_ |= (word & exponents_) + one_; }
+  __device__ void add(const uint4& words) {
+    add(skips_even_ ? 0 : words.x);
+    add(words.y);
+    add(skips_even_ ? 0 : words.z);
+    add(words.w);
+  }
+  __device__ bool found() const { return (found_ & 0x80008000u) != 0; }
+
+ private:
+  uint32_t exponents_, one_, found_ = 0;
+  bool skips_even_ = false;
+};
+
+__global__ void __launch_bounds__(block_size) find_infinite(const __grid_constant__ CheckedArrays arrays, float* out) {
+  const auto place = arrays.blocks.place_of(blockIdx.x);
+  const DType dtype = arrays.dtype[place.array];
+  const int64_t first = int64_t{place.block} * bytes_per_block;
+  const auto* const data = static_cast<const unsigned char*>(arrays.data[place.array]) + first;
+  const int bytes = static_cast<int>(min(arrays.bytes[place.array] - first, int64_t{bytes_per_block}));
+  const int thread = static_cast<int>(threadIdx.x);
+  const int packs = reinterpret_cast<uintptr_t>(data) % 16 == 0 ? bytes / 16 : 0;
+  ExponentTest test(dtype);
+  uint4 words[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) {
+    const int i = thread + k * block_size;
+    words[k] = i < packs ? reinterpret_cast<const uint4*>(data)[i] : make_uint4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int k = 0; k < loads; ++k) test.add(words[k]);
+  // The others one by one: the upper half of a float64, or the lower half of a word from 16 bits.
+  const int size = dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
+  for (int i = packs * 16 + thread * size; i < bytes; i += block_size * size) {
+    const unsigned char* const element = data + i;
+    test.add(size == 2 ? *reinterpret_cast<const uint16_t*>(element)
+                       : *reinterpret_cast<const uint32_t*>(element + size - 4));
+  }
+  if (test.found()) *out = 0;
 }
 
 std::unique_ptr<Kernel> build_all_finite(const NodeView& node) {
-  std::vector<std::pair<DType, int64_t>> inputs;
-  for (const Tensor& input : node.inputs) inputs.emplace_back(input.dtype, input.shape.size());
+  struct Input {
+    size_t index;
+    DType dtype;
+    int64_t bytes;
+  };
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (const Tensor& input = node.inputs[i]; is_floating(input.dtype) && input.shape.size() > 0)
+      inputs.push_back({i, input.dtype, static_cast<int64_t>(input.bytes())});
   return make_step(node, [inputs](const Args& args) {
     queue_fill(stream_of(args), args.outputs[0], DType::float32, 1, 1);
-    for (size_t first = 0; first < inputs.size(); first += arrays_per_launch) {
-      const size_t now = std::min<size_t>(arrays_per_launch, inputs.size() - first);
-      CountedArrays arrays{};
-      int64_t longest = 0;
-      for (size_t i = 0; i < now; ++i) {
-        const auto [dtype, count] = inputs[first + i];
-        arrays.array[i] = {{args.inputs[first + i], dtype}, count};
-        longest = std::max(longest, count);
-      }
-      const dim3 grid(std::min(blocks_for(longest, block_size * 4), 512u), static_cast<unsigned>(now));
-      find_infinite<<<grid, block_size, 0, stream_of(args)>>>(arrays, args.out<float>());
+    CheckedArrays arrays{};
+    const auto queue = [&] {
+      if (arrays.blocks.count() > 0)
+        find_infinite<<<arrays.blocks.blocks(), block_size, 0, stream_of(args)>>>(arrays, args.out<float>());
+      arrays.blocks = {};
+    };
+    for (const Input& input : inputs) {
+      const int64_t blocks = (input.bytes + bytes_per_block - 1) / bytes_per_block;
+      if (!arrays.blocks.has_room(blocks)) queue();
+      const int array = arrays.blocks.count();
+      arrays.data[array] = args.inputs[input.index];
+      arrays.bytes[array] = input.bytes;
+      arrays.dtype[array] = input.dtype;
+      arrays.blocks.add(blocks);
     }
+    queue();
   });
 }
 

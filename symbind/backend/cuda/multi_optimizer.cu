@@ -48,6 +48,7 @@ void add(ImplementationTable& table) {
 
 // ---- Sums of squares and LARS ---------------------------------------------------------------------------------------
 
+constexpr int arrays_per_launch = 32;
 constexpr int64_t square_piece = 16384;  // elements that a block sums
 
 struct SquaresOf {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "symbind/backend/cuda/array_blocks.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/update_condition.h"
@@ -16,14 +16,11 @@
 
 namespace symbind::cuda_backend {
 
-inline constexpr int arrays_per_launch = 32;  // what fits the 4 KB of a launch's arguments
-inline constexpr int elements_ahead = 4;      // that a thread reads before it writes the first
+// The arguments of a launch are copied with it and may have 32 KB: operators with few arrays have a kernel that takes
+// less than 4 KB.
+inline constexpr int few_arrays = 32, many_arrays = 192;
+inline constexpr int elements_ahead = 4;  // that a thread reads before it writes the first
 inline constexpr int64_t most_blocks_of_array = 1024;
-
-// The blocks of a launch: array k has those before end[k] that no earlier array has.
-struct ArrayBlocks {
-  unsigned end[arrays_per_launch];
-};
 
 // The inputs of each weight are weight, gradient, `states` arrays and, where `has_master`, the weight's float32 copy.
 // T is the type of weights and gradients, S that of states and masters.
@@ -43,10 +40,22 @@ struct MultiUpdate {
     int64_t count;
     Rule rule;
   };
+  template <int most>
   struct Parts {
-    Part part[arrays_per_launch];
+    ArrayBlocks<most> blocks;
+    // Rules have no default: entries are constructed as they are added.
+    union {
+      Part part[most];
+    };
+    Parts() {}
+
+    void add(const Part& next, int64_t blocks_of_next) {
+      std::construct_at(&part[blocks.count()], next);
+      blocks.add(blocks_of_next);
+    }
   };
-  static_assert(sizeof(Parts) <= 4000, "beside it there are other arguments");
+  static_assert(sizeof(Parts<few_arrays>) <= 4000 && sizeof(Parts<many_arrays>) <= 32000,
+                "beside it there are other arguments");
 };
 
 template <class C, class Rule, size_t... k>
@@ -56,25 +65,22 @@ __device__ C apply_rule(const Rule& rule, C weight, C gradient, C* states, std::
 
 // `finish(rule, index)` is the rule of the array `first` + index of the operator: values that depend on other arrays
 // are set there. If finish.skips() or the UpdateCondition `made` is 0, weights are copied.
-template <class Update, class Finish>
-__global__ void update_arrays(const __grid_constant__ typename Update::Parts parts,
-                              const __grid_constant__ ArrayBlocks blocks, int64_t first, Finish finish,
-                              const float* made) {
+template <class Update, int most, class Finish>
+__global__ void update_arrays(const __grid_constant__ typename Update::template Parts<most> parts, int64_t first,
+                              Finish finish, const float* made) {
   using T = typename Update::T;
   using S = typename Update::S;
   using C = compute_type<S>;
   constexpr int states = Update::states;
-  int array = 0;
-  while (blockIdx.x >= blocks.end[array]) ++array;
-  const unsigned before = array > 0 ? blocks.end[array - 1] : 0;
-  const typename Update::Part& part = parts.part[array];
-  const int64_t begin = static_cast<int64_t>(blockIdx.x - before) * blockDim.x + threadIdx.x;
-  const int64_t step = static_cast<int64_t>(blocks.end[array] - before) * blockDim.x;
+  const auto place = parts.blocks.place_of(blockIdx.x);
+  const typename Update::Part& part = parts.part[place.array];
+  const int64_t begin = int64_t{place.block} * blockDim.x + threadIdx.x;
+  const int64_t step = int64_t{place.blocks} * blockDim.x;
   if (finish.skips() || (made && *made == 0)) {
     for (int64_t i = begin; i < part.count; i += step) part.out[i] = part.weight[i];
     return;
   }
-  const auto rule = finish(part.rule, first + array);
+  const auto rule = finish(part.rule, first + place.array);
   for (int64_t next = begin; next < part.count; next += elements_ahead * step) {
     C now[elements_ahead][states + 1], gradient[elements_ahead];
 #pragma unroll
@@ -109,15 +115,9 @@ struct AsItIs {
   }
 };
 
-inline ArrayBlocks blocks_of(std::span<const int64_t> counts) {
+inline int64_t update_blocks(int64_t count) {
   constexpr int64_t elements = int64_t{block_size} * elements_ahead;
-  ArrayBlocks blocks{};
-  unsigned end = 0;
-  for (size_t k = 0; k < counts.size(); ++k) {
-    end += static_cast<unsigned>(std::min((counts[k] + elements - 1) / elements, most_blocks_of_array));
-    blocks.end[k] = end;
-  }
-  return blocks;
+  return std::min((count + elements - 1) / elements, most_blocks_of_array);
 }
 
 // make_finish(args) gives the function that completes rules in the kernel.
@@ -137,25 +137,23 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
     for (size_t k = 2; k < Update::per_weight; ++k) part.kept[k - 2] = args.state<typename Update::S>(input + k);
     return part;
   };
+  const auto queue = [rules = std::move(rules), counts = std::move(counts), part_of, make_finish]<int most>(
+                         const Args& args, std::integral_constant<int, most>) {
+    for (size_t first = 0; first < counts.size(); first += most) {
+      typename Update::template Parts<most> parts;
+      for (size_t i = first; i < std::min(first + most, counts.size()); ++i)
+        parts.add(part_of(args, i, counts[i], rules[i]), update_blocks(counts[i]));
+      if (parts.blocks.blocks() == 0) continue;
+      update_arrays<Update, most><<<parts.blocks.blocks(), block_size, 0, stream_of(args)>>>(
+          parts, static_cast<int64_t>(first), make_finish(args), UpdateCondition::current());
+    }
+  };
   return make_step(node,
-                   [rules = std::move(rules), counts = std::move(counts), part_of, make_finish](const Args& args) {
-                     for (size_t first = 0; first < counts.size(); first += arrays_per_launch) {
-                       const size_t now = std::min<size_t>(arrays_per_launch, counts.size() - first);
-                       const ArrayBlocks blocks = blocks_of(std::span(counts).subspan(first, now));
-                       const unsigned grid = blocks.end[now - 1];
-                       if (grid == 0) continue;
-                       // Rules have no default: unused entries repeat the first array.
-                       const auto part = [&](size_t k) {
-                         const size_t array = k < now ? first + k : first;
-                         return part_of(args, array, counts[array], rules[array]);
-                       };
-                       const auto launch = [&]<size_t... index>(std::index_sequence<index...>) {
-                         update_arrays<Update><<<grid, block_size, 0, stream_of(args)>>>(
-                             typename Update::Parts{{part(index)...}}, blocks, static_cast<int64_t>(first),
-                             make_finish(args), UpdateCondition::current());
-                       };
-                       launch(std::make_index_sequence<arrays_per_launch>{});
-                     }
+                   [queue, few = node.outputs.size() <= few_arrays](const Args& args) {
+                     if (few)
+                       queue(args, std::integral_constant<int, few_arrays>{});
+                     else
+                       queue(args, std::integral_constant<int, many_arrays>{});
                    },
                    {.in_place = std::move(in_place)});
 }
