@@ -7,6 +7,7 @@
 #include "symbind/graph/attributes.h"
 #include "symbind/ops/attention.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/batch_norm_pair.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/conv_statistics.h"
@@ -130,6 +131,9 @@ void add_composed(ImplementationTable& table) {
   add<ConvolutionStatistics>(table);
   add<ConvolutionGradAddRelu>(table);
   add<BatchNormGradFromSums>(table);
+  add<BatchNormPair>(table);
+  add<BatchNormPairGrad>(table);
+  add<BatchNormPairGradFromSums>(table);
   add<ImageToTensor>(table);
   add<ImageToTensorGrad>(table);
   add<ImageCrop>(table);

@@ -1,6 +1,7 @@
 // The families of operators that only the library itself inserts or invokes, as ops/all.h lists the others.
 #pragma once
 
+#include "symbind/ops/batch_norm_pair.h"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/conv_statistics.h"

@@ -188,6 +188,7 @@ void fuse(Graph& graph, Frugality frugality) {
   fuse_pool_indices(graph);
   if (frugality < Frugality::moderate) fuse_relu_signs(graph);
   fuse_gradient_sums(graph);
+  fuse_norm_pair(graph);
   if (frugality < Frugality::moderate) merge_products(graph);
   transpose_weights(graph);
   if (frugality < Frugality::full) fuse_products(graph);  // all rows stay allocated until they are concatenated

@@ -34,6 +34,9 @@ void fuse_relu_signs(Graph& graph);
 // The gradient of a convolution's data is that of a ReLU after a BatchNorm and a sum, and computes the sums from which
 // this BatchNorm derives its gradients, if that is faster on the device than a separate pass.
 void fuse_gradient_sums(Graph& graph);
+// The end of a residual unit normalises the data of its shortcut, too, and one operator computes the gradients of both
+// norms.
+void fuse_norm_pair(Graph& graph);
 // Products of independent steps with a shared weight become one product.
 void merge_products(Graph& graph);
 // Transposes a weight that many products read, once for all of them.
@@ -132,6 +135,7 @@ void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
 void fuse_pool_indices(Graph& graph, const KernelCheck& has_kernel);
 void fuse_relu_signs(Graph& graph, const KernelCheck& has_kernel);
 void fuse_gradient_sums(Graph& graph, const KernelCheck& has_kernel);
+void fuse_norm_pair(Graph& graph, const KernelCheck& has_kernel);
 
 // Does the device's first implementation of a program, an operator whose parameters are instructions, accept this one?
 bool accepts_program(const Graph& graph, const OpDef& op, const void* params, const Node& named, Context context,

@@ -123,6 +123,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_Pooling_Indices",
                                               "_Relu_Signs",
                                               "_BatchNorm_Signs",
+                                              "_BatchNorm_Pair",
                                               "_FullyConnected_Activation",
                                               "_FullyConnected_Transposed",
                                               "_pointwise",

@@ -1,11 +1,9 @@
 // BatchNorm, alone and with ReLU after it, in three passes: sums per channel, one small kernel that turns them into
 // statistics, and a map over the elements. The gradient has the same structure. Everything here is memory-bound, so the
 // arrays are read 16 bytes at a time, and as few times as possible: twice each.
-#include "symbind/ops/batch_norm.h"
+#include "symbind/backend/cuda/batch_norm.cuh"
 
-#include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/device.h"
-#include "symbind/backend/cuda/relu_gradient_sums.cuh"
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/batch_norm_recompute.h"
@@ -37,13 +35,6 @@ struct Moments {
     const Compute away = cuda_backend::load(values.element[k]) - pivot;
     return {away, away * away};
   }
-};
-
-// The parameters of the map over the elements: y = (x - mean) · scale + shift.
-template <class C>
-struct Affine {
-  C mean, scale, shift;
-  __device__ C operator()(C x) const { return (x - mean) * scale + shift; }
 };
 
 // From the sums of Moments: the outputs mean and var (the reciprocal standard deviation), the moving statistics, and
@@ -112,6 +103,7 @@ __global__ void finish_given_sums(ChannelShape shape, const compute_type<T>* sum
 template <class C>
 __global__ void show_statistics(const C* gamma, const C* beta, const C* moving_mean, const C* moving_var, C* mean,
                                 C* deviation, Affine<C>* affine, int64_t channels, double eps, bool fix_gamma) {
+  let_next_start();
   for (int64_t c = first_element(); c < channels; c += element_step()) {
     const C reciprocal = static_cast<C>(1 / sqrt(static_cast<double>(moving_var[c]) + eps));
     affine[c] = {moving_mean[c], fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]};
@@ -119,22 +111,6 @@ __global__ void show_statistics(const C* gamma, const C* beta, const C* moving_m
     if (deviation) deviation[c] = reciprocal;
   }
 }
-
-template <class C>
-struct Affines {
-  const Affine<C>* affine;
-  __device__ Affine<C> at(int64_t c) const { return affine[c]; }
-};
-// The same from a channel's parameters and statistics; the shift is 0 where beta is null.
-template <class C>
-struct Parameters {
-  const C *gamma, *beta, *mean, *deviation;
-  bool fix_gamma;
-
-  __device__ Affine<C> at(int64_t c) const {
-    return {mean[c], fix_gamma ? deviation[c] : gamma[c] * deviation[c], beta ? beta[c] : C(0)};
-  }
-};
 
 template <class T, class Source>
 struct NormalizeAddRelu {
@@ -161,25 +137,6 @@ struct NormalizeAddRelu {
     return value < Compute(0) ? Compute(0) : value;
   }
 };
-
-// Also stores the signs of the results.
-template <class T, class Source>
-struct NormalizeAddReluSigns : NormalizeAddRelu<T, Source> {
-  uint8_t* signs;
-
-  template <int width>
-  __device__ void note(int64_t index, const Pack<T, width>& results) const {
-    if constexpr (width % signs_per_byte == 0) write_signs(signs, index, results);
-  }
-};
-
-template <class T, class Source>
-void queue_add_relu(cudaStream_t stream, const ChannelShape& shape, bool wide, const NormalizeAddRelu<T, Source>& map,
-                    uint8_t* signs, bool after_sums) {
-  if (!signs) return queue_channel_map(stream, shape, wide, map, after_sums);
-  queue_channel_map(stream, shape, wide, NormalizeAddReluSigns<T, Source>{map, signs}, after_sums);
-  if (!is_packed<T>(shape, wide)) queue_signs(stream, shape, map.out, signs);
-}
 
 template <class T, bool relu, class Source>
 struct Normalize {
@@ -238,32 +195,6 @@ struct GradientSums {
   }
 };
 
-// dx = scale · (dy - of_mean - (x - mean) · of_deviation)
-template <class C>
-struct GradientOfChannel {
-  Affine<C> affine;
-  C of_mean, of_deviation;
-};
-
-// With x̂ = (x - mean) / deviation: dbeta = Σ dy, dgamma = Σ dy·x̂, and the gradient through the batch's own statistics
-// is (dbeta + x̂·dgamma) / count; given statistics have none.
-template <class C>
-struct FinishGradient {
-  Parameters<C> parameters;
-  C *dgamma, *dbeta;
-  GradientOfChannel<C>* of_channel;
-  double count;
-  bool own;
-
-  __device__ void operator()(int64_t c, double sum, double sum_away) const {
-    const double reciprocal = parameters.deviation[c], slope = sum_away * reciprocal;
-    if (dbeta) dbeta[c] = static_cast<C>(sum);
-    if (dgamma) dgamma[c] = parameters.fix_gamma ? C(0) : static_cast<C>(slope);
-    of_channel[c] = {parameters.at(c), own ? static_cast<C>(sum / count) : C(0),
-                     own ? static_cast<C>(slope * reciprocal / count) : C(0)};
-  }
-};
-
 // The sums are given: those of the whole batch.
 template <class C>
 __global__ void finish_given_gradient_sums(const C* sums, const C* away_sums, int64_t channels,
@@ -296,18 +227,114 @@ struct DataGradient {
   __device__ Compute operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
     const Compute away = cuda_backend::load(values.x.element[k]) - c.affine.mean;
     const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.affine.scale, c.affine.shift);
-    const Compute result = c.affine.scale * (g - c.of_mean - away * c.of_deviation);
+    const Compute result = c(g, away);
     return more ? result + cuda_backend::load(values.more.element[k]) : result;
   }
 };
 
-// ---- Kernels --------------------------------------------------------------------------------------------------------
+}  // namespace
+
+// ---- Shared with batch_norm_pair.cu ---------------------------------------------------------------------------------
+
+template <class T>
+void queue_statistics(cudaStream_t stream, const ChannelShape& shape, bool wide, const BatchNorm& p, bool own,
+                      const StatisticsArrays<T>& arrays, Affine<compute_type<T>>* affine, void* scratch) {
+  const Moments<T> moments{arrays.x, shape.inner};
+  const FinishStatistics<T> finish{arrays.x,
+                                   arrays.gamma,
+                                   arrays.beta,
+                                   arrays.moving_mean,
+                                   arrays.moving_var,
+                                   arrays.mean,
+                                   arrays.deviation,
+                                   affine,
+                                   shape.inner,
+                                   static_cast<double>(shape.per_channel()),
+                                   p.eps,
+                                   static_cast<float>(p.momentum),
+                                   p.fix_gamma};
+  if (arrays.sums)
+    finish_given_sums<T><<<static_cast<unsigned>(shape.channels), block_size, 0, stream>>>(
+        shape, arrays.sums, arrays.square_sums, moments, finish);
+  else if (own)
+    queue_channel_sums<T>(stream, shape, wide, moments, scratch, finish);
+  else
+    show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
+        arrays.gamma, arrays.beta, arrays.moving_mean, arrays.moving_var, arrays.mean, arrays.deviation, affine,
+        shape.channels, p.eps, p.fix_gamma);
+}
+
+template <class C>
+void queue_given_gradient_sums(cudaStream_t stream, const C* sums, const C* away_sums, int64_t channels,
+                               const FinishGradient<C>& finish) {
+  finish_given_gradient_sums<<<blocks_for(channels), block_size, 0, stream>>>(sums, away_sums, channels, finish);
+}
+
+template <class T>
+void queue_gradient_sums(cudaStream_t stream, const ChannelShape& shape, bool wide, const T* dy, const T* x,
+                         const FinishGradient<compute_type<T>>& finish, void* scratch) {
+  queue_channel_sums<T>(stream, shape, wide, GradientSums<T, false>{dy, x, finish.parameters}, scratch, finish);
+}
+
+template <class T, class Results>
+void queue_relu_gradient_sums(cudaStream_t stream, const ChannelShape& shape, bool wide,
+                              const ReluGradientSums<T, Results>& terms, const FinishGradient<compute_type<T>>& finish,
+                              void* scratch) {
+  queue_channel_sums<T>(stream, shape, wide, terms, scratch, finish);
+}
+
+#define SYMBIND_INSTANTIATE(T)                                                                    \
+  template void queue_statistics(cudaStream_t, const ChannelShape&, bool, const BatchNorm&, bool, \
+                                 const StatisticsArrays<T>&, Affine<compute_type<T>>*, void*);    \
+  template void queue_gradient_sums(cudaStream_t, const ChannelShape&, bool, const T*, const T*,  \
+                                    const FinishGradient<compute_type<T>>&, void*);               \
+  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                 \
+                                         const ReluGradientSums<T, SignReader>&,                  \
+                                         const FinishGradient<compute_type<T>>&, void*);          \
+  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                 \
+                                         const ReluGradientSums<T, ResultReader<T>>&,             \
+                                         const FinishGradient<compute_type<T>>&, void*);
+SYMBIND_INSTANTIATE(float16)
+SYMBIND_INSTANTIATE(bfloat16)
+SYMBIND_INSTANTIATE(float)
+SYMBIND_INSTANTIATE(double)
+#undef SYMBIND_INSTANTIATE
+template void queue_given_gradient_sums(cudaStream_t, const float*, const float*, int64_t,
+                                        const FinishGradient<float>&);
+template void queue_given_gradient_sums(cudaStream_t, const double*, const double*, int64_t,
+                                        const FinishGradient<double>&);
 
 ChannelShape channel_shape(const BatchNorm& p, const Tensor& data) {
   const BatchNormSize size = size_of(p, data.shape);
   if (data.layout == Layout::channels_last) return {size.outer * size.inner, size.channels, 1};
   return {size.outer, size.channels, size.inner};
 }
+
+std::string refuse_data(const BatchNorm& p, const Tensor& data, bool with_signs) {
+  if (!is_floating(data.dtype)) return "wants floating numbers";
+  if (data.shape.size() == 0) return "an empty array";
+  if (block_of(data.layout) > 1) return "a blocked layout";
+  const BatchNormSize size = size_of(p, data.shape);
+  if (with_signs && data.dtype == DType::float64) return "float64, of which 16 bytes do not fill a byte of signs";
+  if (with_signs && size.channels % widest_channels != 0) return "channels that do not fill bytes of signs";
+  return size.per_channel() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
+}
+
+std::optional<PreferredLayouts> follow_data(const NodeView& node, const Tensor& data, int64_t axis) {
+  if (data.layout != Layout::channels_last || data.shape.axis(axis, node.where()) != 1) return std::nullopt;
+  PreferredLayouts preferred;
+  const auto follow = [&](std::span<const Tensor> tensors, std::vector<Layout>& layouts) {
+    for (const Tensor& tensor : tensors)
+      layouts.push_back(tensor.shape == data.shape ? Layout::channels_last : Layout::plain);
+  };
+  follow(node.inputs, preferred.inputs);
+  follow(node.outputs, preferred.outputs);
+  return preferred;
+}
+
+// ---- Kernels --------------------------------------------------------------------------------------------------------
+
+namespace {
 
 template <class P>
 constexpr bool has_signs = std::is_same_v<P, BatchNormSigns> || std::is_same_v<P, BatchNormSignsGrad>;
@@ -326,6 +353,9 @@ constexpr size_t data_input = is_add_gradient<P> ? 2
 template <class P>
 constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, BatchNormReluGrad>;
 
+BatchNorm norm_of(const BatchNorm& p) { return p; }
+BatchNorm norm_of(const BatchNormRecompute& p) { return {.axis = p.axis}; }
+
 template <class T, class P>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   using C = compute_type<T>;
@@ -340,29 +370,21 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       node,
       [=](const Args& args) {
         const T* const x = args.in<T>(0);
-        const C *const gamma = args.in<C>(1), *const beta = args.in<C>(2);
         constexpr size_t states = has_add<P> ? 4 : 3;
-        C *const moving_mean = args.state<C>(states), *const moving_var = args.state<C>(states + 1);
         const T* const sum = has_add<P> ? args.in<T>(3) : nullptr;
         T* const y = args.out<T>(0);
-        C *const mean = args.out<C>(1), *const deviation = args.out<C>(2);
         auto* const affine = static_cast<Affine<C>*>(args.scratch);
         const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
         const cudaStream_t stream = stream_of(args);
-        if (own)
-          queue_channel_sums<T>(stream, shape, wide, Moments<T>{x, shape.inner},
-                                static_cast<std::byte*>(args.scratch) + sums_at,
-                                FinishStatistics<T>{x, gamma, beta, moving_mean, moving_var, mean, deviation, affine,
-                                                    shape.inner, static_cast<double>(shape.per_channel()), p.eps,
-                                                    static_cast<float>(p.momentum), p.fix_gamma});
-        else
-          show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
-              gamma, beta, moving_mean, moving_var, mean, deviation, affine, shape.channels, p.eps, p.fix_gamma);
+        queue_statistics<T>(stream, shape, wide, p, own,
+                            {x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
+                             args.out<C>(1), args.out<C>(2)},
+                            affine, static_cast<std::byte*>(args.scratch) + sums_at);
         if constexpr (has_add<P>)
-          queue_add_relu(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
-                         has_signs<P> ? args.out<uint8_t>(3) : nullptr, own);
+          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+                               has_signs<P> ? args.out<uint8_t>(3) : nullptr);
         else
-          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}}, own);
+          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}}, true);
       },
       std::move(traits));
 }
@@ -386,15 +408,13 @@ std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
         auto* const affine = static_cast<Affine<C>*>(args.scratch);
         const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
         const cudaStream_t stream = stream_of(args);
-        finish_given_sums<T><<<static_cast<unsigned>(shape.channels), block_size, 0, stream>>>(
-            shape, args.in<C>(3), args.in<C>(4), Moments<T>{x, shape.inner},
-            FinishStatistics<T>{x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
-                                args.out<C>(1), args.out<C>(2), affine, shape.inner,
-                                static_cast<double>(shape.per_channel()), p.eps, static_cast<float>(p.momentum),
-                                p.fix_gamma});
+        queue_statistics<T>(stream, shape, wide, p, true,
+                            {x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
+                             args.out<C>(1), args.out<C>(2), args.in<C>(3), args.in<C>(4)},
+                            affine, nullptr);
         if (p.add)
-          queue_add_relu(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
-                         has_signs<P> ? args.out<uint8_t>(3) : nullptr, true);
+          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+                               has_signs<P> ? args.out<uint8_t>(3) : nullptr);
         else if (p.relu)
           queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}}, true);
         else
@@ -425,10 +445,13 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
         auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
         const bool wide =
             aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) && aligned_for_packs(more);
-        queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T, relu>{dy, x, parameters},
-                              static_cast<std::byte*>(args.scratch) + sums_at,
-                              FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
-                                                static_cast<double>(shape.per_channel()), own});
+        const FinishGradient<C> finish{
+            parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own};
+        void* const pieces = static_cast<std::byte*>(args.scratch) + sums_at;
+        if constexpr (relu)
+          queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T, true>{dy, x, parameters}, pieces, finish);
+        else
+          queue_gradient_sums<T>(stream_of(args), shape, wide, dy, x, finish, pieces);
         if (dx)
           queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, of_channel}, true);
       },
@@ -466,11 +489,10 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
         bool wide = true;
         for (const void* array : std::initializer_list<const void*>{dy, args.inputs[1], x, more, dx, sum_grad})
           wide &= aligned_for_packs(array);
-        queue_channel_sums<T>(stream_of(args), shape, wide,
-                              ReluGradientSums<T, Results>{dy, more, x, results, sum_grad, parameters.mean},
-                              static_cast<std::byte*>(args.scratch) + sums_at,
-                              FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
-                                                static_cast<double>(shape.per_channel()), own});
+        queue_relu_gradient_sums<T, Results>(
+            stream_of(args), shape, wide, {dy, more, x, results, sum_grad, parameters.mean},
+            {parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own},
+            static_cast<std::byte*>(args.scratch) + sums_at);
         if (dx)
           queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, of_channel},
                             true);
@@ -493,10 +515,9 @@ std::unique_ptr<Kernel> build_from_sums(const NodeView& node) {
         auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
         const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
         const cudaStream_t stream = stream_of(args);
-        finish_given_gradient_sums<<<blocks_for(shape.channels), block_size, 0, stream>>>(
-            args.in<C>(5), args.in<C>(6), shape.channels,
-            FinishGradient<C>{parameters, args.out<C>(1), args.out<C>(2), of_channel,
-                              static_cast<double>(shape.per_channel()), own});
+        queue_given_gradient_sums<C>(
+            stream, args.in<C>(5), args.in<C>(6), shape.channels,
+            {parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own});
         if (dx) queue_channel_map(stream, shape, wide, DataGradient<T, false>{dy, x, nullptr, dx, of_channel}, true);
       },
       {.in_place = {{0, 0}, {1, 0}},
@@ -507,7 +528,7 @@ template <class T>
 std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
   using C = compute_type<T>;
   const auto& p = node.as<BatchNormRecompute>();
-  const ChannelShape shape = channel_shape({.axis = p.axis}, node.inputs[0]);
+  const ChannelShape shape = channel_shape(norm_of(p), node.inputs[0]);
   return make_step(
       node,
       [shape, fix_gamma = p.fix_gamma, relu = p.relu](const Args& args) {
@@ -523,20 +544,9 @@ std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
       {.in_place = {{0, 0}}});
 }
 
-BatchNormSize size_of(const BatchNormRecompute& p, const Shape& data) {
-  return symbind::size_of({.axis = p.axis}, data);
-}
-
 template <class P>
 std::string refuse(const NodeView& node) {
-  const Tensor& data = node.inputs[data_input<P>];
-  if (!is_floating(data.dtype)) return "wants floating numbers";
-  if (data.shape.size() == 0) return "an empty array";
-  if (block_of(data.layout) > 1) return "a blocked layout";
-  const BatchNormSize size = size_of(node.as<P>(), data.shape);
-  if (has_signs<P> && data.dtype == DType::float64) return "float64, of which 16 bytes do not fill a byte of signs";
-  if (has_signs<P> && size.channels % widest_channels != 0) return "channels that do not fill bytes of signs";
-  return size.per_channel() < (int64_t{1} << 31) ? "" : "too many elements in a channel";
+  return refuse_data(norm_of(node.as<P>()), node.inputs[data_input<P>], has_signs<P>);
 }
 
 std::string refuse_signs(const NodeView& node) {
@@ -572,20 +582,9 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
   });
 }
 
-// Follows the data; statistics and parameters have one axis and no layout.
 template <class P>
 std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
-  const Tensor& data = node.inputs[data_input<P>];
-  if (data.layout != Layout::channels_last) return std::nullopt;
-  if (data.shape.axis(node.as<P>().axis, node.where()) != 1) return std::nullopt;
-  PreferredLayouts preferred;
-  const auto follow = [&](std::span<const Tensor> tensors, std::vector<Layout>& layouts) {
-    for (const Tensor& tensor : tensors)
-      layouts.push_back(tensor.shape == data.shape ? Layout::channels_last : Layout::plain);
-  };
-  follow(node.inputs, preferred.inputs);
-  follow(node.outputs, preferred.outputs);
-  return preferred;
+  return follow_data(node, node.inputs[data_input<P>], node.as<P>().axis);
 }
 
 template <class P>

@@ -271,14 +271,39 @@ __device__ void note_results(const Map& map, int64_t index, const Results& resul
   if constexpr (requires { map.note(index, results); }) map.note(index, results);
 }
 
+// Maps with a second result, map.other(…), write it to map.other_out. Either of their outputs may be null.
+template <class Map>
+concept HasOtherOutput = requires(const Map& map) {
+  map.other_out;
+};
+
+// The results of `width` neighbouring elements.
+template <int width, class Map, class Values>
+__device__ void write_results(const Map& map, int64_t index, const typename Map::OfChannel* of_channel,
+                              const Values& values) {
+  using T = typename Map::Element;
+  Pack<T, width> results;
+  if (!HasOtherOutput<Map> || map.out) {
+#pragma unroll
+    for (int k = 0; k < width; ++k) results.element[k] = store<T>(map(of_channel[k], values, k));
+    *reinterpret_cast<Pack<T, width>*>(map.out + index) = results;
+    note_results(map, index, results);
+  }
+  if constexpr (HasOtherOutput<Map>) {
+    if (!map.other_out) return;
+#pragma unroll
+    for (int k = 0; k < width; ++k) results.element[k] = store<T>(map.other(of_channel[k], values, k));
+    *reinterpret_cast<Pack<T, width>*>(map.other_out + index) = results;
+  }
+}
+
 // map.at(channel) returns the per-channel data of the map, map.load<width>(index) reads its arrays, map(…) is the
 // result of one element. Pieces run from the end to the beginning: the data that a preceding sum read last may still be
-// in the cache. The output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
+// in the cache. An output may be one of the arrays read. A thread reads map.rows_at_once rows before it writes one:
 // enough to saturate memory bandwidth, few enough for its registers, of which the data of eight channels need many.
 template <int width, class Map>
-__global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
+__global__ void __launch_bounds__(block_size, width > 4 || HasOtherOutput<Map> ? 2 : 4)
     map_last_channels(ChannelShape shape, int64_t piece_length, Map map) {
-  using T = typename Map::Element;
   wait_for_previous();
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
   if (channel >= shape.channels) return;
@@ -289,30 +314,23 @@ __global__ void __launch_bounds__(block_size, width > 4 ? 2 : 4)
   // Several rows are read before the first is written: the compiler cannot know that they do not overlap.
   constexpr int batch = Map::rows_at_once;
   const int64_t step = blockDim.y;
-  const auto write = [&](int64_t index, const auto& values) {
-    Pack<T, width> result;
-#pragma unroll
-    for (int k = 0; k < width; ++k) result.element[k] = store<T>(map(of_channel[k], values, k));
-    *reinterpret_cast<Pack<T, width>*>(map.out + index) = result;
-    note_results(map, index, result);
-  };
   int64_t row = begin + threadIdx.y;
   for (; row + (batch - 1) * step < end; row += batch * step) {
     decltype(map.template load<width>(0)) values[batch];
 #pragma unroll
     for (int i = 0; i < batch; ++i) values[i] = map.template load<width>((row + i * step) * shape.channels + channel);
 #pragma unroll
-    for (int i = 0; i < batch; ++i) write((row + i * step) * shape.channels + channel, values[i]);
+    for (int i = 0; i < batch; ++i)
+      write_results<width>(map, (row + i * step) * shape.channels + channel, of_channel, values[i]);
   }
   for (; row < end; row += step) {
     const int64_t index = row * shape.channels + channel;
-    write(index, map.template load<width>(index));
+    write_results<width>(map, index, of_channel, map.template load<width>(index));
   }
 }
 
 template <class Map>
 __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Map map) {
-  using T = typename Map::Element;
   wait_for_previous();
   const int64_t channel = blockIdx.x, begin = int64_t{gridDim.y - 1 - blockIdx.y} * piece_length;
   const int64_t length = shape.per_channel(), end = begin + piece_length < length ? begin + piece_length : length;
@@ -320,7 +338,7 @@ __global__ void map_middle_channels(ChannelShape shape, int64_t piece_length, Ma
 #pragma unroll 4
   for (int64_t e = begin + threadIdx.x; e < end; e += blockDim.x) {
     const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
-    map.out[index] = store<T>(map(of_channel, map.template load<1>(index), 0));
+    write_results<1>(map, index, &of_channel, map.template load<1>(index));
   }
 }
 

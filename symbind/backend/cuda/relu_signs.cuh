@@ -75,4 +75,22 @@ void queue_signs(cudaStream_t stream, const ChannelShape& shape, const T* values
   if (bytes > 0) find_signs<<<blocks_for(bytes), block_size, 0, stream>>>(values, signs, shape, bytes);
 }
 
+// A map over channels (channels.cuh) that also stores the signs of its results.
+template <class Map>
+struct WithSigns : Map {
+  uint8_t* signs;
+
+  template <int width>
+  __device__ void note(int64_t index, const Pack<typename Map::Element, width>& results) const {
+    if constexpr (width % signs_per_byte == 0) write_signs(signs, index, results);
+  }
+};
+// queue_channel_map() after sums, with signs where they are not null.
+template <class Map>
+void queue_map_with_signs(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map, uint8_t* signs) {
+  if (!signs) return queue_channel_map(stream, shape, wide, map, true);
+  queue_channel_map(stream, shape, wide, WithSigns<Map>{map, signs}, true);
+  if (!is_packed<typename Map::Element>(shape, wide)) queue_signs(stream, shape, map.out, signs);
+}
+
 }  // namespace symbind::cuda_backend
