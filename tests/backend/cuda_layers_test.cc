@@ -499,6 +499,75 @@ TEST_F(CudaLayers, BatchNormWithItsChannelsLastAgreesWithTheCpu) {
         EXPECT_NO_THROW(compare_channels_last(tried, dtype, large_inputs(tried, shape), large_outputs(tried))) << tried;
 }
 
+// More rows than all blocks of a kernel read at a time, and a number that does not fill the last batch of them.
+TEST_F(CudaLayers, BatchNormOfManyRowsAgreesWithTheCpu) {
+  for (DeviceCase tried : batch_norm_cases({70001, 24}, "1")) {
+    const bool is_usual = tried.is_train && tried.attributes["fix_gamma"] == "False";
+    if (!is_usual || tried.attributes["use_global_stats"] != "False" || tried.op == "_BatchNorm_recompute") continue;
+    tried.dtypes = {tried.dtypes[0]};  // float32 or float16
+    compare_devices({tried});
+  }
+}
+
+// Numbers of channels that cannot be read 16 bytes at a time.
+TEST_F(CudaLayers, BatchNormReadsItsParametersAtOddAddresses) {
+  const Shape shape{300, 16};
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    const auto run = [&](int64_t offset) {
+      std::vector<NDArray> inputs{random_array(shape, 1, -1, 1, dtype, gpu(0)),
+                                  random_array(shape, 2, -1, 1, dtype, gpu(0))};
+      for (int i = 0; i < 4; ++i) {  // gamma, beta, mean, reciprocal deviation
+        const NDArray given = random_array({16}, 3 + i, 0.25, 2, DType::float32, gpu(0));
+        NDArray part = NDArray({16 + offset}, gpu(0), DType::float32).slice(offset, 16 + offset);
+        given.copyto(part);
+        inputs.push_back(part);
+      }
+      return invoke("_backward_BatchNorm_Relu", inputs, {{"fix_gamma", "False"}}, {.is_train = true});
+    };
+    const auto expected = run(0), actual = run(1);
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(all_close(actual[i].as_copy_in(cpu()), expected[i].as_copy_in(cpu()), tolerance_of(dtype)))
+          << "output " << i << " in " << dtype;
+  }
+}
+
+// The CPU computes the sums itself.
+TEST_F(CudaLayers, TheGradientOfBatchNormFromGivenSumsAgreesWithTheCpu) {
+  for (const auto& [shape, axis] :
+       {std::pair(Shape{3, 64, 9, 5}, 1), {{3, 9, 5, 64}, 3}, {{70, 5, 3, 3}, 1}, {{50, 7}, 1}})
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+      for (const bool fix_gamma : {false, true}) {
+        SCOPED_TRACE(join(shape, " in ", dtype, ", axis ", axis));
+        const int64_t channels = shape[axis], inner = shape.size(axis + 1, shape.rank());
+        const NDArray dy = random_array(shape, 1, -1, 1, dtype), x = random_array(shape, 2, -1, 2, dtype);
+        std::vector<NDArray> inputs{dy, x};
+        for (int i = 0; i < 3; ++i) inputs.push_back(random_array({channels}, 3 + i, 0.25, 2, DType::float32));
+        const auto of_dy = dy.to_vector<double>(), of_x = x.to_vector<double>(), means = inputs[3].to_vector<double>();
+        std::vector<double> sums(static_cast<size_t>(channels)), away_sums(static_cast<size_t>(channels));
+        for (size_t i = 0; i < of_dy.size(); ++i) {
+          const auto channel = static_cast<size_t>(static_cast<int64_t>(i) / inner % channels);
+          sums[channel] += of_dy[i];
+          away_sums[channel] += of_dy[i] * (of_x[i] - means[channel]);
+        }
+        for (const auto& values : {sums, away_sums}) {
+          inputs.emplace_back(Shape{channels}, cpu(), DType::float32);
+          inputs.back().copy_from(values);
+        }
+        const auto run = [&](Context context) {
+          std::vector<NDArray> there;
+          for (const NDArray& input : inputs) there.push_back(input.as_copy_in(context));
+          return invoke("_backward_BatchNorm_From_Sums", there,
+                        {{"fix_gamma", fix_gamma ? "True" : "False"}, {"axis", join(axis)}}, {.is_train = true});
+        };
+        const auto expected = run(cpu()), actual = run(gpu(0));
+        const Tolerance of_data = tolerance_of(dtype);
+        for (size_t i = 0; i < 3; ++i)
+          EXPECT_TRUE(all_close(actual[i].as_copy_in(cpu()), expected[i],
+                                {of_data.relative * 4, of_data.absolute * 4, of_data.of_largest * 4}))
+              << "output " << i;
+      }
+}
+
 TEST_F(CudaLayers, BatchNormKeepsSmallDeviationsFarFromZero) {
   // A mean of 1000 and a deviation of a hundredth.
   std::vector<float> values(4 * 4 * 30 * 30);

@@ -1,6 +1,6 @@
 // BatchNorm, alone and with ReLU after it, in three passes: sums per channel, one small kernel that turns them into
 // statistics, and a map over the elements. The gradient has the same structure. Everything here is memory-bound, so the
-// arrays are read 16 bytes at a time, and as few times as possible: twice each.
+// arrays are read up to 16 bytes at a time, and as few times as possible: twice each.
 #include "symbind/backend/cuda/batch_norm.cuh"
 
 #include "symbind/backend/cuda/device.h"
@@ -27,12 +27,12 @@ struct Moments {
   __device__ OfChannel at(int64_t channel) const { return load_element(channel * inner); }
   __device__ Compute load_element(int64_t index) const { return cuda_backend::load(x[index]); }
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  __device__ Packed<T, width> load(int64_t index) const {
+    return load_packed<width>(x + index);
   }
   template <int width>
-  __device__ PairOf<Compute> operator()(Compute pivot, const Pack<T, width>& values, int k) const {
-    const Compute away = cuda_backend::load(values.element[k]) - pivot;
+  __device__ PairOf<Compute> operator()(Compute pivot, const Packed<T, width>& values, int k) const {
+    const Compute away = values[k] - pivot;
     return {away, away * away};
   }
 };
@@ -42,71 +42,86 @@ struct Moments {
 template <class T>
 struct FinishStatistics {
   using C = compute_type<T>;
+  struct OfChannel {
+    C pivot, gamma, beta, moving_mean, moving_var;
+  };
   const T* x;
   const C *gamma, *beta;
   C *moving_mean, *moving_var, *mean, *deviation;
-  Affine<C>* affine;
+  Affines<C> affines;
   int64_t inner;
-  double count, eps;
+  double count, share, eps;  // share: 1 / count
   float momentum;
   bool fix_gamma;
 
-  __device__ void operator()(int64_t c, double sum, double square) const {
-    const double away = sum / count, pivot = static_cast<double>(load(x[c * inner]));
-    double variance = square / count - away * away;
+  __device__ OfChannel at(int64_t c) const {
+    return {load(x[c * inner]), fix_gamma ? C(1) : gamma[c], beta[c], moving_mean[c], moving_var[c]};
+  }
+  __device__ void operator()(int64_t c, const OfChannel& given, double sum, double square) const {
+    const double away = sum * share;
+    double variance = square * share - away * away;
     variance = variance > 0 ? variance : (variance == variance ? 0.0 : variance);
-    const C middle = static_cast<C>(pivot + away), reciprocal = static_cast<C>(1 / sqrt(variance + eps));
+    const C middle = static_cast<C>(given.pivot + away), reciprocal = static_cast<C>(rsqrt(variance + eps));
     const float rest = 1 - momentum;
-    moving_mean[c] = static_cast<C>(moving_mean[c] * momentum + middle * rest);
-    moving_var[c] = static_cast<C>(moving_var[c] * momentum + static_cast<C>(variance) * rest);
+    affines.store(c, {middle, given.gamma * reciprocal, given.beta});
     if (mean) mean[c] = middle;
     if (deviation) deviation[c] = reciprocal;
-    affine[c] = {middle, fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]};
+    moving_mean[c] = static_cast<C>(given.moving_mean * momentum + middle * rest);
+    moving_var[c] = static_cast<C>(given.moving_var * momentum + static_cast<C>(variance) * rest);
   }
 };
 
-// The same from sums of x and of its square in float, a block per channel. The variance is their difference: with m the
-// mean, v the variance and e the relative error of the sums, its error is up to 3·(1 + m²/v)·e of it. Where m² is more
-// than 64·v, and where the sums are not finite, the block reads the channel's data instead; otherwise the reciprocal
-// deviation is right to 98·e, which is less than a rounding of float16 or TF32, 2^-11, for sums that are right to
-// 2^-18. That the sums may be of elements before they are rounded changes less: the roundings are far smaller than the
-// deviation.
+// The same from sums of x and of its square in float. The variance is their difference: with m the mean, v the variance
+// and e the relative error of the sums, its error is up to 3·(1 + m²/v)·e of it. Where m² is more than 64·v, and where
+// the sums are not finite, the block reads the channel's data instead; otherwise the reciprocal deviation is right to
+// 98·e, which is less than a rounding of float16 or TF32, 2^-11, for sums that are right to 2^-18. That the sums may be
+// of elements before they are rounded changes less: the roundings are far smaller than the deviation.
 inline constexpr double most_squared_mean = 64;
+inline constexpr int given_channels = 4;  // of a block
 template <class T>
-__global__ void finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,
-                                  Moments<T> moments, FinishStatistics<T> finish) {
+__global__ void __launch_bounds__(block_size)
+    finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,
+                      Moments<T> moments, FinishStatistics<T> finish) {
   using C = compute_type<T>;
   let_next_start();
-  const int64_t channel = blockIdx.x;
-  const double count = finish.count, sum = sums[channel], square_sum = square_sums[channel], mean = sum / count;
-  const double variance = square_sum / count - mean * mean;
-  const C pivot = moments.at(channel);
-  if (isfinite(variance) && variance * most_squared_mean >= mean * mean) {
-    const double p = pivot;
-    if (threadIdx.x == 0) finish(channel, sum - count * p, square_sum - 2 * p * sum + count * p * p);
-    return;
+  __shared__ bool is_precise[given_channels];
+  const int64_t first_channel = int64_t{blockIdx.x} * given_channels;
+  if (const int64_t channel = first_channel + threadIdx.x; threadIdx.x < given_channels && channel < shape.channels) {
+    const auto of_channel = finish.at(channel);
+    const double sum = sums[channel], square_sum = square_sums[channel], pivot = of_channel.pivot;
+    const double count = finish.count, share = finish.share, mean = sum * share;
+    const double variance = square_sum * share - mean * mean;
+    const bool precise = isfinite(variance) && variance * most_squared_mean >= mean * mean;
+    if (precise) finish(channel, of_channel, sum - count * pivot, square_sum - 2 * pivot * sum + count * pivot * pivot);
+    is_precise[threadIdx.x] = precise;
   }
-  PairOf<C> own = {C(0), C(0)};
+  __syncthreads();
+  for (int i = 0; i < given_channels && first_channel + i < shape.channels; ++i) {
+    if (is_precise[i]) continue;
+    const int64_t channel = first_channel + i;
+    const C pivot = moments.at(channel);
+    PairOf<C> own = {C(0), C(0)};
 #pragma unroll 8
-  for (int64_t e = threadIdx.x; e < shape.per_channel(); e += blockDim.x) {
-    const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
-    const PairOf<C> term = moments(pivot, moments.template load<1>(index), 0);
-    own.first += term.first;
-    own.second += term.second;
+    for (int64_t e = threadIdx.x; e < shape.per_channel(); e += blockDim.x) {
+      const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
+      const PairOf<C> term = moments(pivot, moments.template load<1>(index), 0);
+      own.first += term.first;
+      own.second += term.second;
+    }
+    const double first = combine_block<Add>(static_cast<double>(own.first));
+    const double second = combine_block<Add>(static_cast<double>(own.second));
+    if (threadIdx.x == 0) finish(channel, finish.at(channel), first, second);
   }
-  const double first = combine_block<Add>(static_cast<double>(own.first));
-  const double second = combine_block<Add>(static_cast<double>(own.second));
-  if (threadIdx.x == 0) finish(channel, first, second);
 }
 
 // The same from given statistics.
 template <class C>
 __global__ void show_statistics(const C* gamma, const C* beta, const C* moving_mean, const C* moving_var, C* mean,
-                                C* deviation, Affine<C>* affine, int64_t channels, double eps, bool fix_gamma) {
+                                C* deviation, Affines<C> affines, int64_t channels, double eps, bool fix_gamma) {
   let_next_start();
   for (int64_t c = first_element(); c < channels; c += element_step()) {
     const C reciprocal = static_cast<C>(1 / sqrt(static_cast<double>(moving_var[c]) + eps));
-    affine[c] = {moving_mean[c], fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]};
+    affines.store(c, {moving_mean[c], fix_gamma ? reciprocal : gamma[c] * reciprocal, beta[c]});
     if (mean) mean[c] = moving_mean[c];
     if (deviation) deviation[c] = reciprocal;
   }
@@ -120,42 +135,48 @@ struct NormalizeAddRelu {
   using OfChannel = Affine<Compute>;
   template <int width>
   struct Packs {
-    Pack<T, width> x, sum;
+    Packed<T, width> x, sum;
   };
   const T *x, *sum;
   T* out;
   Source affines;
 
-  __device__ OfChannel at(int64_t channel) const { return affines.at(channel); }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    affines.template read<width>(channel, to);
+  }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
-    return {*reinterpret_cast<const Pack<T, width>*>(x + index), *reinterpret_cast<const Pack<T, width>*>(sum + index)};
+    return {load_packed<width>(x + index), load_packed<width>(sum + index)};
   }
   template <class AnyPacks>
   __device__ Compute operator()(const OfChannel& map, const AnyPacks& packs, int k) const {
-    const Compute value = map(cuda_backend::load(packs.x.element[k])) + cuda_backend::load(packs.sum.element[k]);
+    const Compute value = map(packs.x[k]) + packs.sum[k];
     return value < Compute(0) ? Compute(0) : value;
   }
 };
 
 template <class T, bool relu, class Source>
 struct Normalize {
-  static constexpr int rows_at_once = 4;
   using Element = T;
   using Compute = compute_type<T>;
+  static constexpr int rows_at_once = 4, blocks_at_once = std::is_same_v<Source, Affines<Compute>> ? 4 : 3;
   using OfChannel = Affine<Compute>;
   const T* x;
   T* out;
   Source affines;
 
-  __device__ OfChannel at(int64_t channel) const { return affines.at(channel); }
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    affines.template read<width>(channel, to);
   }
   template <int width>
-  __device__ Compute operator()(const OfChannel& map, const Pack<T, width>& values, int k) const {
-    const Compute value = map(cuda_backend::load(values.element[k]));
+  __device__ Packed<T, width> load(int64_t index) const {
+    return load_packed<width>(x + index);
+  }
+  template <int width>
+  __device__ Compute operator()(const OfChannel& map, const Packed<T, width>& values, int k) const {
+    const Compute value = map(values[k]);
     return relu && value < Compute(0) ? Compute(0) : value;
   }
 };
@@ -170,27 +191,30 @@ __device__ C arriving(C dy, C away, C scale, C shift) {
 
 template <class T, int width>
 struct GradientPacks {
-  Pack<T, width> dy, x, more;
+  Packed<T, width> dy, x, more;
 };
 
 // Σ dy and Σ dy·(x - mean).
 template <class T, bool relu>
 struct GradientSums {
+  static constexpr int pack_width = 4, rows_at_once = sizeof(T) == 2 ? 6 : 4, blocks_at_once = sizeof(T) == 2 ? 4 : 3;
   using Compute = compute_type<T>;
   using OfChannel = Affine<Compute>;
   const T *dy, *x;
   Parameters<Compute> parameters;
 
-  __device__ OfChannel at(int64_t channel) const { return parameters.at(channel); }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    parameters.template read<width>(channel, to);
+  }
   template <int width>
   __device__ GradientPacks<T, width> load(int64_t index) const {
-    return {
-        *reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index), {}};
+    return {load_packed<width>(dy + index), load_packed<width>(x + index), {}};
   }
   template <int width>
   __device__ PairOf<Compute> operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
-    const Compute away = cuda_backend::load(values.x.element[k]) - c.mean;
-    const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.scale, c.shift);
+    const Compute away = values.x[k] - c.mean;
+    const Compute g = arriving<relu>(values.dy[k], away, c.scale, c.shift);
     return {g, g * away};
   }
 };
@@ -200,37 +224,68 @@ template <class C>
 __global__ void finish_given_gradient_sums(const C* sums, const C* away_sums, int64_t channels,
                                            FinishGradient<C> finish) {
   let_next_start();
-  for (int64_t c = first_element(); c < channels; c += element_step()) finish(c, sums[c], away_sums[c]);
+  for (int64_t c = first_element(); c < channels; c += element_step()) finish(c, finish.at(c), sums[c], away_sums[c]);
 }
 
 // `more`, where it is not null, is added to the gradient.
 template <class T, bool relu>
 struct DataGradient {
-  static constexpr int rows_at_once = 2;
+  static constexpr int pack_width = 4, rows_at_once = sizeof(T) == 2 ? 4 : 2;
   using Element = T;
   using Compute = compute_type<T>;
   using OfChannel = GradientOfChannel<Compute>;
   const T *dy, *x, *more;
   T* out;
-  const OfChannel* of_channel;
+  GradientsOfChannels<Compute> gradients;
 
-  __device__ OfChannel at(int64_t channel) const { return of_channel[channel]; }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    gradients.template read<width>(channel, to);
+  }
   template <int width>
   __device__ GradientPacks<T, width> load(int64_t index) const {
     GradientPacks<T, width> packs;
-    packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
-    packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
-    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    packs.dy = load_packed<width>(dy + index);
+    packs.x = load_packed<width>(x + index);
+    if (more) packs.more = load_packed<width>(more + index);
     return packs;
   }
   template <int width>
   __device__ Compute operator()(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
-    const Compute away = cuda_backend::load(values.x.element[k]) - c.affine.mean;
-    const Compute g = arriving<relu>(cuda_backend::load(values.dy.element[k]), away, c.affine.scale, c.affine.shift);
+    const Compute away = values.x[k] - c.affine.mean;
+    const Compute g = arriving<relu>(values.dy[k], away, c.affine.scale, c.affine.shift);
     const Compute result = c(g, away);
-    return more ? result + cuda_backend::load(values.more.element[k]) : result;
+    return more ? result + values.more[k] : result;
   }
 };
+
+// The sums are given: those of the whole batch. Every block turns those of its channels into what the map needs.
+template <class T>
+struct DataGradientFromSums : DataGradient<T, false> {
+  using typename DataGradient<T, false>::Compute, typename DataGradient<T, false>::OfChannel;
+  FinishGradient<Compute> finish;
+  const Compute *sums, *away_sums;
+
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    Affine<Compute> affine[width];
+    Compute deviation[width], sum[width], away_sum[width];
+    finish.parameters.template read<width>(channel, affine);
+    load_numbers<width>(finish.parameters.deviation + channel, deviation);
+    load_numbers<width>(sums + channel, sum);
+    load_numbers<width>(away_sums + channel, away_sum);
+#pragma unroll
+    for (int k = 0; k < width; ++k) to[k] = finish.gradient({affine[k], deviation[k]}, sum[k], away_sum[k]);
+  }
+  __device__ void store_channel(int64_t c) const { finish.store_parameters(c, finish.at(c), sums[c], away_sums[c]); }
+};
+// Where there is no map.
+template <class C>
+__global__ void store_parameter_gradients(const C* sums, const C* away_sums, int64_t channels,
+                                          FinishGradient<C> finish) {
+  for (int64_t c = first_element(); c < channels; c += element_step())
+    finish.store_parameters(c, finish.at(c), sums[c], away_sums[c]);
+}
 
 }  // namespace
 
@@ -238,7 +293,8 @@ struct DataGradient {
 
 template <class T>
 void queue_statistics(cudaStream_t stream, const ChannelShape& shape, bool wide, const BatchNorm& p, bool own,
-                      const StatisticsArrays<T>& arrays, Affine<compute_type<T>>* affine, void* scratch) {
+                      const StatisticsArrays<T>& arrays, const Affines<compute_type<T>>& affines, void* scratch) {
+  const auto count = static_cast<double>(shape.per_channel());
   const Moments<T> moments{arrays.x, shape.inner};
   const FinishStatistics<T> finish{arrays.x,
                                    arrays.gamma,
@@ -247,20 +303,21 @@ void queue_statistics(cudaStream_t stream, const ChannelShape& shape, bool wide,
                                    arrays.moving_var,
                                    arrays.mean,
                                    arrays.deviation,
-                                   affine,
+                                   affines,
                                    shape.inner,
-                                   static_cast<double>(shape.per_channel()),
+                                   count,
+                                   1 / count,
                                    p.eps,
                                    static_cast<float>(p.momentum),
                                    p.fix_gamma};
   if (arrays.sums)
-    finish_given_sums<T><<<static_cast<unsigned>(shape.channels), block_size, 0, stream>>>(
+    finish_given_sums<T><<<static_cast<unsigned>(divide_up(shape.channels, given_channels)), block_size, 0, stream>>>(
         shape, arrays.sums, arrays.square_sums, moments, finish);
   else if (own)
     queue_channel_sums<T>(stream, shape, wide, moments, scratch, finish);
   else
     show_statistics<<<blocks_for(shape.channels), block_size, 0, stream>>>(
-        arrays.gamma, arrays.beta, arrays.moving_mean, arrays.moving_var, arrays.mean, arrays.deviation, affine,
+        arrays.gamma, arrays.beta, arrays.moving_mean, arrays.moving_var, arrays.mean, arrays.deviation, affines,
         shape.channels, p.eps, p.fix_gamma);
 }
 
@@ -283,16 +340,16 @@ void queue_relu_gradient_sums(cudaStream_t stream, const ChannelShape& shape, bo
   queue_channel_sums<T>(stream, shape, wide, terms, scratch, finish);
 }
 
-#define SYMBIND_INSTANTIATE(T)                                                                    \
-  template void queue_statistics(cudaStream_t, const ChannelShape&, bool, const BatchNorm&, bool, \
-                                 const StatisticsArrays<T>&, Affine<compute_type<T>>*, void*);    \
-  template void queue_gradient_sums(cudaStream_t, const ChannelShape&, bool, const T*, const T*,  \
-                                    const FinishGradient<compute_type<T>>&, void*);               \
-  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                 \
-                                         const ReluGradientSums<T, SignReader>&,                  \
-                                         const FinishGradient<compute_type<T>>&, void*);          \
-  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                 \
-                                         const ReluGradientSums<T, ResultReader<T>>&,             \
+#define SYMBIND_INSTANTIATE(T)                                                                        \
+  template void queue_statistics(cudaStream_t, const ChannelShape&, bool, const BatchNorm&, bool,     \
+                                 const StatisticsArrays<T>&, const Affines<compute_type<T>>&, void*); \
+  template void queue_gradient_sums(cudaStream_t, const ChannelShape&, bool, const T*, const T*,      \
+                                    const FinishGradient<compute_type<T>>&, void*);                   \
+  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                     \
+                                         const ReluGradientSums<T, SignReader>&,                      \
+                                         const FinishGradient<compute_type<T>>&, void*);              \
+  template void queue_relu_gradient_sums(cudaStream_t, const ChannelShape&, bool,                     \
+                                         const ReluGradientSums<T, ResultReader<T>>&,                 \
                                          const FinishGradient<compute_type<T>>&, void*);
 SYMBIND_INSTANTIATE(float16)
 SYMBIND_INSTANTIATE(bfloat16)
@@ -362,8 +419,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const auto p = node.as<P>();
   const ChannelShape shape = channel_shape(p, node.inputs[0]);
   const bool own = uses_batch_statistics(p, node.is_train);
-  const size_t affine_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>);
-  const size_t sums_at = (affine_bytes + 63) / 64 * 64;
+  const size_t sums_at = (Affines<C>::arrays * static_cast<size_t>(shape.channels) * sizeof(C) + 63) / 64 * 64;
   KernelTraits traits{.in_place = {{0, 0}}, .scratch_bytes = sums_at + (own ? piece_bytes(shape, sizeof(C)) : 0)};
   if (has_add<P>) traits.in_place.push_back({3, 0});
   return make_step(
@@ -373,18 +429,18 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         constexpr size_t states = has_add<P> ? 4 : 3;
         const T* const sum = has_add<P> ? args.in<T>(3) : nullptr;
         T* const y = args.out<T>(0);
-        auto* const affine = static_cast<Affine<C>*>(args.scratch);
+        const Affines<C> affines{static_cast<C*>(args.scratch), shape.channels};
         const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
         const cudaStream_t stream = stream_of(args);
         queue_statistics<T>(stream, shape, wide, p, own,
                             {x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
                              args.out<C>(1), args.out<C>(2)},
-                            affine, static_cast<std::byte*>(args.scratch) + sums_at);
+                            affines, static_cast<std::byte*>(args.scratch) + sums_at);
         if constexpr (has_add<P>)
-          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, affines},
                                has_signs<P> ? args.out<uint8_t>(3) : nullptr);
         else
-          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, {affine}}, true);
+          queue_channel_map(stream, shape, wide, Normalize<T, has_relu<P>, Affines<C>>{x, y, affines}, MapAfter::sums);
       },
       std::move(traits));
 }
@@ -397,7 +453,8 @@ std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
   using C = compute_type<T>;
   const BatchNormGivenSums p = as_given_sums(node.as<P>());
   const ChannelShape shape = channel_shape(p, node.inputs[0]);
-  KernelTraits traits{.in_place = {{0, 0}}, .scratch_bytes = static_cast<size_t>(shape.channels) * sizeof(Affine<C>)};
+  KernelTraits traits{.in_place = {{0, 0}},
+                      .scratch_bytes = Affines<C>::arrays * static_cast<size_t>(shape.channels) * sizeof(C)};
   if (p.add) traits.in_place.push_back({5, 0});
   return make_step(
       node,
@@ -405,20 +462,20 @@ std::unique_ptr<Kernel> build_given_sums(const NodeView& node) {
         const T *const x = args.in<T>(0), *const sum = p.add ? args.in<T>(5) : nullptr;
         T* const y = args.out<T>(0);
         const size_t states = p.add ? 6 : 5;
-        auto* const affine = static_cast<Affine<C>*>(args.scratch);
+        const Affines<C> affines{static_cast<C*>(args.scratch), shape.channels};
         const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && aligned_for_packs(sum);
         const cudaStream_t stream = stream_of(args);
         queue_statistics<T>(stream, shape, wide, p, true,
                             {x, args.in<C>(1), args.in<C>(2), args.state<C>(states), args.state<C>(states + 1),
                              args.out<C>(1), args.out<C>(2), args.in<C>(3), args.in<C>(4)},
-                            affine, nullptr);
+                            affines, nullptr);
         if (p.add)
-          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, {affine}},
+          queue_map_with_signs(stream, shape, wide, NormalizeAddRelu<T, Affines<C>>{x, sum, y, affines},
                                has_signs<P> ? args.out<uint8_t>(3) : nullptr);
         else if (p.relu)
-          queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, {affine}}, true);
+          queue_channel_map(stream, shape, wide, Normalize<T, true, Affines<C>>{x, y, affines}, MapAfter::sums);
         else
-          queue_channel_map(stream, shape, wide, Normalize<T, false, Affines<C>>{x, y, {affine}}, true);
+          queue_channel_map(stream, shape, wide, Normalize<T, false, Affines<C>>{x, y, affines}, MapAfter::sums);
       },
       std::move(traits));
 }
@@ -432,7 +489,8 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
   if constexpr (relu) with_sum = p.with_sum;
   const ChannelShape shape = channel_shape(p, node.inputs[1]);
   const bool own = uses_batch_statistics(p, node.is_train);
-  const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
+  const size_t sums_at =
+      (GradientsOfChannels<C>::arrays * static_cast<size_t>(shape.channels) * sizeof(C) + 63) / 64 * 64;
   KernelTraits traits{.in_place = {{0, 0}, {1, 0}}, .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
   if (with_sum) traits.in_place.push_back({6, 0});
   return make_step(
@@ -442,18 +500,19 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
         const Parameters<C> parameters{args.in<C>(2), relu ? args.in<C>(3) : nullptr, args.in<C>(relu ? 4 : 3),
                                        args.in<C>(relu ? 5 : 4), p.fix_gamma};
         T* const dx = args.out<T>(0);
-        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
-        const bool wide =
-            aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) && aligned_for_packs(more);
+        const GradientsOfChannels<C> gradients{{static_cast<C*>(args.scratch), shape.channels}};
+        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) &&
+                          aligned_for_packs(more) && parameters.aligned();
         const FinishGradient<C> finish{
-            parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own};
+            parameters, args.out<C>(1), args.out<C>(2), gradients, 1 / static_cast<double>(shape.per_channel()), own};
         void* const pieces = static_cast<std::byte*>(args.scratch) + sums_at;
         if constexpr (relu)
           queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T, true>{dy, x, parameters}, pieces, finish);
         else
           queue_gradient_sums<T>(stream_of(args), shape, wide, dy, x, finish, pieces);
         if (dx)
-          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, of_channel}, true);
+          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, gradients},
+                            MapAfter::sums);
       },
       std::move(traits));
 }
@@ -465,7 +524,8 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
   const auto p = node.as<P>();
   const ChannelShape shape = channel_shape(p, node.inputs[2]);
   const bool own = uses_batch_statistics(p, node.is_train);
-  const size_t sums_at = (static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>) + 63) / 64 * 64;
+  const size_t sums_at =
+      (GradientsOfChannels<C>::arrays * static_cast<size_t>(shape.channels) * sizeof(C) + 63) / 64 * 64;
   // The first pass reads all arrays and writes the gradient of the sum, the second reads that and the data.
   KernelTraits traits{.scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
   if (has_signs<P>)
@@ -485,17 +545,18 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
           results = {args.in<T>(1)};
         const Parameters<C> parameters{args.in<C>(3), nullptr, args.in<C>(4), args.in<C>(5), p.fix_gamma};
         T *const dx = args.out<T>(0), *const sum_grad = args.out<T>(3);
-        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
+        const GradientsOfChannels<C> gradients{{static_cast<C*>(args.scratch), shape.channels}};
         bool wide = true;
-        for (const void* array : std::initializer_list<const void*>{dy, args.inputs[1], x, more, dx, sum_grad})
+        for (const void* array :
+             std::initializer_list<const void*>{dy, args.inputs[1], x, more, dx, sum_grad, parameters.mean})
           wide &= aligned_for_packs(array);
         queue_relu_gradient_sums<T, Results>(
             stream_of(args), shape, wide, {dy, more, x, results, sum_grad, parameters.mean},
-            {parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own},
+            {parameters, args.out<C>(1), args.out<C>(2), gradients, 1 / static_cast<double>(shape.per_channel()), own},
             static_cast<std::byte*>(args.scratch) + sums_at);
         if (dx)
-          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, of_channel},
-                            true);
+          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, false>{sum_grad, x, nullptr, dx, gradients},
+                            MapAfter::sums_that_write);
       },
       std::move(traits));
 }
@@ -506,22 +567,26 @@ std::unique_ptr<Kernel> build_from_sums(const NodeView& node) {
   const auto& p = node.as<BatchNormGradFromSums>();
   const ChannelShape shape = channel_shape(p, node.inputs[1]);
   const bool own = uses_batch_statistics(p, node.is_train);
-  return make_step(
-      node,
-      [shape, own, fix_gamma = p.fix_gamma](const Args& args) {
-        const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
-        const Parameters<C> parameters{args.in<C>(2), nullptr, args.in<C>(3), args.in<C>(4), fix_gamma};
-        T* const dx = args.out<T>(0);
-        auto* const of_channel = static_cast<GradientOfChannel<C>*>(args.scratch);
-        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx);
-        const cudaStream_t stream = stream_of(args);
-        queue_given_gradient_sums<C>(
-            stream, args.in<C>(5), args.in<C>(6), shape.channels,
-            {parameters, args.out<C>(1), args.out<C>(2), of_channel, static_cast<double>(shape.per_channel()), own});
-        if (dx) queue_channel_map(stream, shape, wide, DataGradient<T, false>{dy, x, nullptr, dx, of_channel}, true);
-      },
-      {.in_place = {{0, 0}, {1, 0}},
-       .scratch_bytes = static_cast<size_t>(shape.channels) * sizeof(GradientOfChannel<C>)});
+  return make_step(node,
+                   [shape, own, fix_gamma = p.fix_gamma](const Args& args) {
+                     const T *const dy = args.in<T>(0), *const x = args.in<T>(1);
+                     const Parameters<C> parameters{args.in<C>(2), nullptr, args.in<C>(3), args.in<C>(4), fix_gamma};
+                     T* const dx = args.out<T>(0);
+                     const C *const sums = args.in<C>(5), *const away_sums = args.in<C>(6);
+                     const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) &&
+                                       aligned_for_packs(sums) && aligned_for_packs(away_sums) && parameters.aligned();
+                     const cudaStream_t stream = stream_of(args);
+                     const FinishGradient<C> finish{
+                         parameters, args.out<C>(1), args.out<C>(2), {}, 1 / static_cast<double>(shape.per_channel()),
+                         own};
+                     if (dx)
+                       queue_channel_map(stream, shape, wide,
+                                         DataGradientFromSums<T>{{dy, x, nullptr, dx, {}}, finish, sums, away_sums});
+                     else
+                       store_parameter_gradients<<<blocks_for(shape.channels), block_size, 0, stream>>>(
+                           sums, away_sums, shape.channels, finish);
+                   },
+                   {.in_place = {{0, 0}, {1, 0}}});
 }
 
 template <class T>
@@ -535,7 +600,7 @@ std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
         const T* const x = args.in<T>(0);
         T* const y = args.out<T>();
         const Parameters<C> parameters{args.in<C>(1), args.in<C>(2), args.in<C>(3), args.in<C>(4), fix_gamma};
-        const bool wide = aligned_for_packs(x) && aligned_for_packs(y);
+        const bool wide = aligned_for_packs(x) && aligned_for_packs(y) && parameters.aligned();
         if (relu)
           queue_channel_map(stream_of(args), shape, wide, Normalize<T, true, Parameters<C>>{x, y, parameters});
         else

@@ -16,7 +16,7 @@ namespace {
 
 template <class T>
 struct NormalizePairRelu {
-  static constexpr int rows_at_once = 2;
+  static constexpr int rows_at_once = 2, blocks_at_once = sizeof(T) == 2 ? 2 : 4;
   using Element = T;
   using Compute = compute_type<T>;
   struct OfChannel {
@@ -24,22 +24,27 @@ struct NormalizePairRelu {
   };
   template <int width>
   struct Packs {
-    Pack<T, width> x, other;
+    Packed<T, width> x, other;
   };
   const T *x, *other;
   T* out;
-  const Affine<Compute>*affine, *other_affine;
+  Affines<Compute> affines, other_affines;
 
-  __device__ OfChannel at(int64_t channel) const { return {affine[channel], other_affine[channel]}; }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    Affine<Compute> first[width], second[width];
+    affines.template read<width>(channel, first);
+    other_affines.template read<width>(channel, second);
+#pragma unroll
+    for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
+  }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
-    return {*reinterpret_cast<const Pack<T, width>*>(x + index),
-            *reinterpret_cast<const Pack<T, width>*>(other + index)};
+    return {load_packed<width>(x + index), load_packed<width>(other + index)};
   }
   template <class AnyPacks>
   __device__ Compute operator()(const OfChannel& maps, const AnyPacks& packs, int k) const {
-    const Compute value =
-        maps.first(cuda_backend::load(packs.x.element[k])) + maps.second(cuda_backend::load(packs.other.element[k]));
+    const Compute value = maps.first(packs.x[k]) + maps.second(packs.other[k]);
     return value < Compute(0) ? Compute(0) : value;
   }
 };
@@ -47,7 +52,7 @@ struct NormalizePairRelu {
 // The gradients of the data of both.
 template <class T>
 struct PairDataGradient {
-  static constexpr int rows_at_once = 2;
+  static constexpr int pack_width = 4, rows_at_once = sizeof(T) == 2 ? 4 : 2, blocks_at_once = 2;
   using Element = T;
   using Compute = compute_type<T>;
   struct OfChannel {
@@ -55,30 +60,31 @@ struct PairDataGradient {
   };
   template <int width>
   struct Packs {
-    Pack<T, width> dy, x, other;
+    Packed<T, width> dy, x, other;
   };
   const T *dy, *x, *other_x;
   T *out, *other_out;
-  const GradientOfChannel<Compute>*of_channel, *other_of_channel;
+  GradientsOfChannels<Compute> gradients, other_gradients;
 
-  __device__ OfChannel at(int64_t channel) const { return {of_channel[channel], other_of_channel[channel]}; }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    GradientOfChannel<Compute> first[width], second[width];
+    gradients.template read<width>(channel, first);
+    other_gradients.template read<width>(channel, second);
+#pragma unroll
+    for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
+  }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
-    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index),
-            *reinterpret_cast<const Pack<T, width>*>(other_x + index)};
+    return {load_packed<width>(dy + index), load_packed<width>(x + index), load_packed<width>(other_x + index)};
   }
   template <class AnyPacks>
   __device__ Compute operator()(const OfChannel& c, const AnyPacks& packs, int k) const {
-    return gradient(c.first, packs.dy.element[k], packs.x.element[k]);
+    return c.first(packs.dy[k], packs.x[k] - c.first.affine.mean);
   }
   template <class AnyPacks>
   __device__ Compute other(const OfChannel& c, const AnyPacks& packs, int k) const {
-    return gradient(c.second, packs.dy.element[k], packs.other.element[k]);
-  }
-
- private:
-  __device__ static Compute gradient(const GradientOfChannel<Compute>& c, T dy, T x) {
-    return c(cuda_backend::load(dy), cuda_backend::load(x) - c.affine.mean);
+    return c.second(packs.dy[k], packs.other[k] - c.second.affine.mean);
   }
 };
 
@@ -96,7 +102,8 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
   const bool own = uses_batch_statistics(p, node.is_train);
   const size_t other = p.given_sums ? 5 : 3, states = other + (p.other_given_sums ? 5 : 3);
   ScratchLayout scratch;
-  const size_t affine_at = scratch.add<Affine<C>>(shape.channels), other_at = scratch.add<Affine<C>>(shape.channels);
+  const size_t affines_at = scratch.add<C>(Affines<C>::arrays * shape.channels);
+  const size_t other_at = scratch.add<C>(Affines<C>::arrays * shape.channels);
   const size_t pieces_at = scratch.add_bytes(own ? piece_bytes(shape, sizeof(C)) : 0);
   return make_step(
       node,
@@ -105,20 +112,20 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         const bool wide = all_aligned({args.inputs[0], args.inputs[other], y});
         const cudaStream_t stream = stream_of(args);
         const auto statistics = [&](size_t inputs, size_t state, size_t output, bool given_sums, size_t at) {
-          auto* const affine = scratch_at<Affine<C>>(args.scratch, at);
+          const Affines<C> affines{scratch_at<C>(args.scratch, at), shape.channels};
           queue_statistics<T>(
               stream, shape, wide, p, own,
               {args.in<T>(inputs), args.in<C>(inputs + 1), args.in<C>(inputs + 2), args.state<C>(state),
                args.state<C>(state + 1), args.out<C>(output), args.out<C>(output + 1),
                given_sums ? args.in<C>(inputs + 3) : nullptr, given_sums ? args.in<C>(inputs + 4) : nullptr},
-              affine, scratch_at<std::byte>(args.scratch, pieces_at));
-          return affine;
+              affines, scratch_at<std::byte>(args.scratch, pieces_at));
+          return affines;
         };
         // The data of the shortcut is usually the one that was computed last.
-        const Affine<C>* const other_affine = statistics(other, states + 2, 3, p.other_given_sums, other_at);
-        const Affine<C>* const affine = statistics(0, states, 1, p.given_sums, affine_at);
+        const Affines<C> other_affines = statistics(other, states + 2, 3, p.other_given_sums, other_at);
+        const Affines<C> affines = statistics(0, states, 1, p.given_sums, affines_at);
         queue_map_with_signs(stream, shape, wide,
-                             NormalizePairRelu<T>{args.in<T>(0), args.in<T>(other), y, affine, other_affine},
+                             NormalizePairRelu<T>{args.in<T>(0), args.in<T>(other), y, affines, other_affines},
                              p.signs ? args.out<uint8_t>(5) : nullptr);
       },
       {.in_place = {{0, 0}, {static_cast<int>(other), 0}}, .scratch_bytes = scratch.total()});
@@ -134,7 +141,7 @@ class PairGradient {
 
   PairGradient(const BatchNorm& p, const Tensor& data, bool is_train)
       : shape_(channel_shape(p, data)), own_(uses_batch_statistics(p, is_train)), fix_gamma_(p.fix_gamma) {
-    for (size_t& at : of_channel_at_) at = scratch_.add<GradientOfChannel<C>>(shape_.channels);
+    for (size_t& at : gradients_at_) at = scratch_.add<C>(GradientsOfChannels<C>::arrays * shape_.channels);
     pieces_at_ = scratch_.add_bytes(piece_bytes(shape_, sizeof(C)));
   }
 
@@ -147,32 +154,35 @@ class PairGradient {
     return {{args.in<C>(data + 1), nullptr, args.in<C>(data + 2), args.in<C>(data + 3), fix_gamma_},
             args.out<C>(3 * norm + 1),
             args.out<C>(3 * norm + 2),
-            of_channel(args, norm),
-            static_cast<double>(shape_.per_channel()),
+            gradients(args, norm),
+            1 / static_cast<double>(shape_.per_channel()),
             own_};
   }
 
-  bool is_wide(const Args& args, std::initializer_list<const void*> inputs) const {
-    return all_aligned(inputs) && all_aligned({args.outputs[0], args.outputs[3]});
+  // `data` and `other` are the inputs with the data of the norms, before their parameters.
+  bool is_wide(const Args& args, size_t data, size_t other, std::initializer_list<const void*> more) const {
+    return all_aligned(more) &&
+           all_aligned({args.inputs[data], args.inputs[other], args.outputs[0], args.outputs[3]}) &&
+           finish(args, 0, data).parameters.aligned() && finish(args, 1, other).parameters.aligned();
   }
 
   void queue_map(const Args& args, bool wide, const T* dy, const T* x, const T* other_x) const {
     T *const dx = args.out<T>(0), *const other_dx = args.out<T>(3);
     if (!dx && !other_dx) return;
     queue_channel_map(stream_of(args), shape_, wide,
-                      PairDataGradient<T>{dy, x, other_x, dx, other_dx, of_channel(args, 0), of_channel(args, 1)},
-                      true);
+                      PairDataGradient<T>{dy, x, other_x, dx, other_dx, gradients(args, 0), gradients(args, 1)},
+                      MapAfter::sums);
   }
 
  private:
-  GradientOfChannel<C>* of_channel(const Args& args, size_t norm) const {
-    return scratch_at<GradientOfChannel<C>>(args.scratch, of_channel_at_[norm]);
+  GradientsOfChannels<C> gradients(const Args& args, size_t norm) const {
+    return {{scratch_at<C>(args.scratch, gradients_at_[norm]), shape_.channels}};
   }
 
   ChannelShape shape_;
   bool own_, fix_gamma_;
   ScratchLayout scratch_;
-  size_t of_channel_at_[2], pieces_at_;
+  size_t gradients_at_[2], pieces_at_;
 };
 
 template <class T, class Results>
@@ -197,7 +207,7 @@ std::unique_ptr<Kernel> build_gradient(const NodeView& node, const BatchNormPair
           results = {args.in<uint8_t>(1), both.shape()};
         else
           results = {args.in<T>(1)};
-        const bool wide = both.is_wide(args, {dy, args.inputs[1], x, other_x, more, sum_grad});
+        const bool wide = both.is_wide(args, data, other, {dy, args.inputs[1], more, sum_grad});
         const cudaStream_t stream = stream_of(args);
         queue_relu_gradient_sums<T, Results>(stream, both.shape(), wide,
                                              {dy, more, x, results, sum_grad, args.in<compute_type<T>>(data + 2)},
@@ -219,7 +229,7 @@ std::unique_ptr<Kernel> build_gradient_from_sums(const NodeView& node) {
       node,
       [both, is_other_given = p.other_sum](const Args& args) {
         const T *const dy = args.in<T>(0), *const x = args.in<T>(data), *const other_x = args.in<T>(other);
-        const bool wide = both.is_wide(args, {dy, x, other_x});
+        const bool wide = both.is_wide(args, data, other, {dy});
         const cudaStream_t stream = stream_of(args);
         const int64_t channels = both.shape().channels;
         const C* const grad_sums = args.in<C>(sums);

@@ -13,7 +13,7 @@ struct FinishOutput {
   using OfChannel = compute_type<T>;
   template <int width>
   struct Packs {
-    Pack<T, width> out, more;
+    Packed<T, width> out, more;
   };
   T* out;
   const T *bias, *more;
@@ -25,14 +25,14 @@ struct FinishOutput {
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
     Packs<width> packs;
-    packs.out = *reinterpret_cast<const Pack<T, width>*>(out + index);
-    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    packs.out = load_packed<width>(out + index);
+    if (more) packs.more = load_packed<width>(more + index);
     return packs;
   }
   template <class AnyPacks>
   __device__ compute_type<T> operator()(OfChannel shift, const AnyPacks& packs, int k) const {
-    const compute_type<T> value = cuda_backend::load(packs.out.element[k]) + shift;
-    return function(more ? value + cuda_backend::load(packs.more.element[k]) : value);
+    const compute_type<T> value = packs.out[k] + shift;
+    return function(more ? value + packs.more[k] : value);
   }
 };
 

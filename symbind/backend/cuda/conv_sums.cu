@@ -10,9 +10,9 @@ namespace {
 template <class T>
 struct SumsOfSquares : ElementTerms<T> {
   template <int width>
-  __device__ PairOf<compute_type<T>> operator()(typename ElementTerms<T>::OfChannel, const Pack<T, width>& values,
+  __device__ PairOf<compute_type<T>> operator()(typename ElementTerms<T>::OfChannel, const Packed<T, width>& values,
                                                 int k) const {
-    const compute_type<T> value = cuda_backend::load(values.element[k]);
+    const compute_type<T> value = values[k];
     return {value, value * value};
   }
 };
@@ -56,7 +56,7 @@ void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem,
     T* const gradient = static_cast<T*>(arrays.data);
     bool wide = true;
     for (const void* array :
-         {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data})
+         {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data, arrays.mean})
       wide &= aligned_for_packs(array);
     queue_channel_sums<T>(
         stream, shape, wide,

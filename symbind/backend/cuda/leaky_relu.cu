@@ -38,22 +38,22 @@ struct PreluMap {
 
   __device__ OfChannel at(int64_t channel) const { return slopes.of(channel); }
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(x + index);
+  __device__ Packed<T, width> load(int64_t index) const {
+    return load_packed<width>(x + index);
   }
   template <int width>
-  __device__ OfChannel operator()(OfChannel slope, const Pack<T, width>& values, int k) const {
-    return functions::Leaky{}(cuda_backend::load(values.element[k]), slope);
+  __device__ OfChannel operator()(OfChannel slope, const Packed<T, width>& values, int k) const {
+    return functions::Leaky{}(values[k], slope);
   }
 };
 
 template <class T, int width>
 struct PreluPacks {
-  Pack<T, width> dy, x;
+  Packed<T, width> dy, x;
 };
 template <class T, int width>
 __device__ PreluPacks<T, width> load_both(const T* dy, const T* x, int64_t index) {
-  return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index)};
+  return {load_packed<width>(dy + index), load_packed<width>(x + index)};
 }
 
 template <class T>
@@ -72,8 +72,7 @@ struct PreluGradientMap {
   }
   template <int width>
   __device__ OfChannel operator()(OfChannel slope, const PreluPacks<T, width>& values, int k) const {
-    return functions::LeakyGrad{}(cuda_backend::load(values.dy.element[k]), cuda_backend::load(values.x.element[k]),
-                                  slope);
+    return functions::LeakyGrad{}(values.dy[k], values.x[k], slope);
   }
 };
 
@@ -91,8 +90,8 @@ struct SlopeTerms {
   }
   template <int width>
   __device__ PairOf<Compute> operator()(OfChannel, const PreluPacks<T, width>& values, int k) const {
-    const Compute value = cuda_backend::load(values.x.element[k]);
-    return {value > Compute(0) ? Compute(0) : cuda_backend::load(values.dy.element[k]) * value, Compute(0)};
+    const Compute value = values.x[k];
+    return {value > Compute(0) ? Compute(0) : values.dy[k] * value, Compute(0)};
   }
 };
 template <class T>

@@ -292,11 +292,12 @@ __global__ void sum_scales(const RowSums<compute_type<T>>* left, int64_t rows, i
 // The gradients of LayerNorm's scales are sums over the rows: dy·x' and dy at each index.
 template <class T>
 struct ColumnTerms {
+  static constexpr int blocks_at_once = 2;
   using Compute = compute_type<T>;
   struct OfChannel {};
   template <int width>
   struct Values {
-    Pack<T, width> dy, x;
+    Packed<T, width> dy, x;
     Compute mean, scale;
   };
   const T *dy, *x;
@@ -307,13 +308,12 @@ struct ColumnTerms {
   template <int width>
   __device__ Values<width> load(int64_t index) const {
     const int64_t row = inner == 1 ? index / length : index / (length * inner) * inner + index % inner;
-    return {*reinterpret_cast<const Pack<T, width>*>(dy + index), *reinterpret_cast<const Pack<T, width>*>(x + index),
-            rows[row].mean, rows[row].scale};
+    return {load_packed<width>(dy + index), load_packed<width>(x + index), rows[row].mean, rows[row].scale};
   }
   template <int width>
   __device__ PairOf<Compute> operator()(OfChannel, const Values<width>& values, int k) const {
-    const Compute by = cuda_backend::load(values.dy.element[k]);
-    return {by * ((cuda_backend::load(values.x.element[k]) - values.mean) * values.scale), by};
+    const Compute by = values.dy[k];
+    return {by * ((values.x[k] - values.mean) * values.scale), by};
   }
 };
 template <class T>

@@ -14,23 +14,23 @@ struct ResultReader {
   const T* y;
 
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(y + index);
+  __device__ Packed<T, width> load(int64_t index) const {
+    return load_packed<width>(y + index);
   }
   template <class C, int width>
-  __device__ static C number(const Pack<T, width>& loaded, int k) {
-    return cuda_backend::load(loaded.element[k]);
+  __device__ static C number(const Packed<T, width>& loaded, int k) {
+    return loaded[k];
   }
 };
 
 template <class T, class Results>
 struct ReluGradientSums {
-  static constexpr int rows_at_once = 2;
+  static constexpr int pack_width = 4, rows_at_once = sizeof(T) == 2 ? 4 : 2;
   using Compute = compute_type<T>;
   using OfChannel = Compute;  // the mean
   template <int width>
   struct Packs {
-    Pack<T, width> dy, more, x;
+    Packed<T, width> dy, more, x;
     decltype(Results{}.template load<width>(0)) results;
   };
   const T *dy, *more, *x;
@@ -38,31 +38,37 @@ struct ReluGradientSums {
   T* sum_grad;
   const Compute* mean;
 
-  __device__ OfChannel at(int64_t channel) const { return mean[channel]; }
+  template <int width>
+  __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
+    load_numbers<width>(mean + channel, to);
+  }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
     Packs<width> packs;
-    packs.dy = *reinterpret_cast<const Pack<T, width>*>(dy + index);
-    if (more) packs.more = *reinterpret_cast<const Pack<T, width>*>(more + index);
+    packs.dy = load_packed<width>(dy + index);
+    if (more) packs.more = load_packed<width>(more + index);
     packs.results = results.template load<width>(index);
-    packs.x = *reinterpret_cast<const Pack<T, width>*>(x + index);
+    packs.x = load_packed<width>(x + index);
     return packs;
   }
   template <int width>
   __device__ void write(int64_t index, Packs<width>& packs) const {
+    Compute numbers[width];
+    if (more) {
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-      T total = packs.dy.element[k];
-      if (more) total = store<T>(cuda_backend::load(total) + cuda_backend::load(packs.more.element[k]));
-      packs.dy.element[k] = store<T>(
-          functions::ReluGrad{}(cuda_backend::load(total), Results::template number<Compute>(packs.results, k)));
+      for (int k = 0; k < width; ++k) numbers[k] = packs.dy[k] + packs.more[k];
+      packs.dy = Packed<T, width>(numbers);
     }
-    *reinterpret_cast<Pack<T, width>*>(sum_grad + index) = packs.dy;
+#pragma unroll
+    for (int k = 0; k < width; ++k)
+      numbers[k] = functions::ReluGrad{}(packs.dy[k], Results::template number<Compute>(packs.results, k));
+    packs.dy = Packed<T, width>(numbers);
+    store_packed(sum_grad + index, packs.dy);
   }
   template <class AnyPacks>
   __device__ PairOf<Compute> operator()(Compute middle, const AnyPacks& packs, int k) const {
-    const Compute g = cuda_backend::load(packs.dy.element[k]);
-    return {g, g * (cuda_backend::load(packs.x.element[k]) - middle)};
+    const Compute g = packs.dy[k];
+    return {g, g * (packs.x[k] - middle)};
   }
 };
 

@@ -7,6 +7,11 @@
 
 namespace symbind::cuda_backend {
 
+// The byte with the sign of an element. Unsigned numbers are divided by a shift.
+__device__ inline int64_t byte_of_sign(int64_t index) {
+  return static_cast<int64_t>(static_cast<uint64_t>(index) / uint64_t{signs_per_byte});
+}
+
 // The signs of an array. Elements are named by their index in memory.
 struct SignReader {
   const uint8_t* signs;
@@ -16,9 +21,9 @@ struct SignReader {
   template <int width>
   __device__ unsigned load(int64_t index) const {
     if constexpr (width == 2 * signs_per_byte)
-      return *reinterpret_cast<const uint16_t*>(signs + index / signs_per_byte);
+      return *reinterpret_cast<const uint16_t*>(signs + byte_of_sign(index));
     else if constexpr (width == signs_per_byte)
-      return signs[index / signs_per_byte];
+      return signs[byte_of_sign(index)];
     else
       return load_one(channels_last_index(index));
   }
@@ -40,18 +45,16 @@ struct SignReader {
 
 // The signs of neighbouring elements, to be written together.
 template <class T, int width>
-__device__ void write_signs(uint8_t* signs, int64_t index, const Pack<T, width>& values) {
+__device__ void write_signs(uint8_t* signs, int64_t index, const Packed<T, width>& values) {
   static_assert(width == signs_per_byte || width == 2 * signs_per_byte);
   unsigned all = 0;
-  if constexpr (sizeof(T) == 2 && width == 8) {
-    uint32_t words[4];
-    memcpy(words, &values, sizeof words);
-    all = signs_of_eight<T>(words);
+  if constexpr (values.in_pairs && width == 8) {
+    all = signs_of_eight<T>(values.units);
   } else {
 #pragma unroll
-    for (int k = 0; k < width; ++k) all |= sign_of(load(values.element[k])) << k * bits_per_sign;
+    for (int k = 0; k < width; ++k) all |= sign_of(values[k]) << k * bits_per_sign;
   }
-  uint8_t* const target = signs + index / signs_per_byte;
+  uint8_t* const target = signs + byte_of_sign(index);
   if constexpr (width == signs_per_byte)
     *target = static_cast<uint8_t>(all);
   else
@@ -81,15 +84,15 @@ struct WithSigns : Map {
   uint8_t* signs;
 
   template <int width>
-  __device__ void note(int64_t index, const Pack<typename Map::Element, width>& results) const {
+  __device__ void note(int64_t index, const Packed<typename Map::Element, width>& results) const {
     if constexpr (width % signs_per_byte == 0) write_signs(signs, index, results);
   }
 };
 // queue_channel_map() after sums, with signs where they are not null.
 template <class Map>
 void queue_map_with_signs(cudaStream_t stream, const ChannelShape& shape, bool wide, const Map& map, uint8_t* signs) {
-  if (!signs) return queue_channel_map(stream, shape, wide, map, true);
-  queue_channel_map(stream, shape, wide, WithSigns<Map>{map, signs}, true);
+  if (!signs) return queue_channel_map(stream, shape, wide, map, MapAfter::sums);
+  queue_channel_map(stream, shape, wide, WithSigns<Map>{map, signs}, MapAfter::sums);
   if (!is_packed<typename Map::Element>(shape, wide)) queue_signs(stream, shape, map.out, signs);
 }
 

@@ -69,12 +69,12 @@ struct PenaltyMap {
     return static_cast<OfChannel>(penalty * ((1 - target) / (1 - average) - target / average));
   }
   template <int width>
-  __device__ Pack<T, width> load(int64_t index) const {
-    return *reinterpret_cast<const Pack<T, width>*>(dy + index);
+  __device__ Packed<T, width> load(int64_t index) const {
+    return load_packed<width>(dy + index);
   }
   template <int width>
-  __device__ OfChannel operator()(OfChannel more, const Pack<T, width>& values, int k) const {
-    return cuda_backend::load(values.element[k]) + more;
+  __device__ OfChannel operator()(OfChannel more, const Packed<T, width>& values, int k) const {
+    return values[k] + more;
   }
 };
 
