@@ -59,8 +59,7 @@ class Training {
 
   // On a GPU the host does not wait for the check of the gradients: the GPU leaves out the update itself.
   void step() {
-    executor_->forward(/*is_train=*/true);
-    executor_->backward();
+    executor_->forward_backward();
     if (!is_scaled_) return update();
     finite_ = multi_all_finite(gradients_, {.num_arrays = update_.num_weights});
     invoke(adapt_loss_scale, {finite_, scale_}, {}, {.out = factors_});

@@ -137,6 +137,15 @@ void def_running(ModuleClass<Kind>& type) {
           "Computes the gradients of the last forward, from out_grads where the network has outputs that are no "
           "losses.")
       .def(
+          "forward_backward",
+          [](nb::pointer_and_handle<Kind> self, nb::handle data_batch) {
+            const DataBatch batch = batch_from(data_batch);
+            const KeeperScope making(self.h);
+            ReleaseGil release;
+            self.p->Kind::forward_backward(batch);
+          },
+          nb::arg("data_batch"), "forward() in training mode, then backward().")
+      .def(
           "update",
           [](Kind& self) {
             ReleaseGil release;

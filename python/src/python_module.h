@@ -219,17 +219,29 @@ class PythonModule final : public Base, public LooksForOverrides {
         [&](auto* base) { base->Base::forward_backward(batch); });
   }
 
+ protected:
+  bool has_own_passes() const override {
+    return !abstract && !defines(Overrides::forward) && !defines(Overrides::backward);
+  }
+
  private:
+  // With the GIL held: what Python defines, or an invalid object.
+  nb::object in_python(Overrides::Name name) const {
+    const nb::object self = nb::find(static_cast<const Base*>(this));
+    return self.is_valid() ? overrides_.find(self, nb::type<Base>(), name) : nb::object();
+  }
+  bool defines(Overrides::Name name) const {
+    if (overrides_.known_missing(name)) return false;
+    AcquireGil acquire;
+    return in_python(name).is_valid();
+  }
+
   // What Python defines, or what the base class does. A step without a base (required) fails where Python has none.
-  template <class Result, bool required = abstract, class InPython, class InBase>
-  Result step(Overrides::Name name, InPython in_python, InBase in_base) const {
+  template <class Result, bool required = abstract, class RunFound, class InBase>
+  Result step(Overrides::Name name, RunFound run_found, InBase in_base) const {
     if (!overrides_.known_missing(name)) {
       AcquireGil acquire;
-      const nb::object self = nb::find(static_cast<const Base*>(this));
-      if (self.is_valid()) {
-        const nb::object found = overrides_.find(self, nb::type<Base>(), name);
-        if (found.is_valid()) return in_python(found);
-      }
+      if (const nb::object found = in_python(name); found.is_valid()) return run_found(found);
     }
     if constexpr (required)
       fail("[BaseModule] this class of module does not define ", Overrides::text(name));

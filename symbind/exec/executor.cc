@@ -199,19 +199,23 @@ Executor::~Executor() {
   }
 }
 
-const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
-  Impl& self = *impl_;
-  const Use use(self, "forward");
-  if (!inputs.empty()) self.require_distinct_args();
+// Copies inputs given by name into the arguments.
+void Executor::Impl::take_inputs(const NamedArrays& inputs) const {
+  if (!inputs.empty()) require_distinct_args();
   for (const auto& [name, array] : inputs) {
-    const auto found = self.arg_dict.find(name);
-    if (found == self.arg_dict.end())
-      fail("[forward] the network has no argument '", name, "'; it has ", comma_separated(self.arg_names));
+    const auto found = arg_dict.find(name);
+    if (found == arg_dict.end())
+      fail("[forward] the network has no argument '", name, "'; it has ", comma_separated(arg_names));
     require(array.shape() == found->second.shape(), "[forward] '", name, "' is bound with shape ",
             found->second.shape(), ", but ", array.shape(), " was given; reshape() makes an executor for other shapes");
   }
-  for (const auto& [name, array] : inputs) array.copyto(self.arg_dict.at(name));
+  for (const auto& [name, array] : inputs) array.copyto(arg_dict.at(name));
+}
 
+const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& inputs) {
+  Impl& self = *impl_;
+  const Use use(self, "forward");
+  self.take_inputs(inputs);
   Impl::Compiled& compiled = self.compiled(is_train ? PlanKind::training : PlanKind::inference);
   self.ran = nullptr;
   const uint64_t stamp = self.workspace->new_stamp();
@@ -219,6 +223,33 @@ const std::vector<NDArray>& Executor::forward(bool is_train, const NamedArrays& 
   self.ran = &compiled;
   self.ran_train = is_train;
   self.stamp = stamp;
+  return self.outputs;
+}
+
+// Is nothing to be done between forward and backward?
+bool Executor::Impl::may_run_together(const Compiled& compiled) const {
+  return has_gradients() && !monitor &&
+         std::ranges::none_of(compiled.out_grads, [](const auto& out_grad) { return out_grad.has_value(); }) &&
+         std::ranges::none_of(typed_grads, [](const NDArray& typed) { return bool(typed); });
+}
+
+const std::vector<NDArray>& Executor::forward_backward(const NamedArrays& inputs) {
+  Impl& self = *impl_;
+  const Use use(self, "forward_backward");
+  self.take_inputs(inputs);
+  Impl::Compiled& compiled = self.compiled(PlanKind::training);
+  if (!self.may_run_together(compiled)) {
+    forward(true);
+    backward();
+    return self.outputs;
+  }
+  self.ran = nullptr;
+  self.stamp = self.workspace->new_stamp();
+  self.spent = self.workspace->new_stamp();
+  const auto reports = self.gradient_reports(compiled);
+  compiled.plan->run_forward_backward(reports ? &*reports : nullptr);
+  self.ran = &compiled;
+  self.ran_train = true;
   return self.outputs;
 }
 
@@ -305,8 +336,8 @@ void Executor::Impl::OutGrad::take(Plan& plan, const NDArray& given, const NDArr
 }
 
 void Executor::Impl::run(Compiled& compiled, bool forward) const {
-  const GradientWatch::Report* const watch = forward || monitor ? nullptr : GradientWatch::current();
-  if (watch && compiled.plan->has_one_context()) return run_watched_backward(compiled, *watch);
+  if (const auto reports = forward ? std::nullopt : gradient_reports(compiled))
+    return compiled.plan->run_backward(*reports);
   if (!monitor) return forward ? compiled.plan->run_forward() : compiled.plan->run_backward();
   const Graph& planned = compiled.plan->graph();
   const NodeCallback callback = [&](const GraphNode& node, std::span<const NDArray> inputs,
@@ -336,13 +367,15 @@ void Executor::Impl::run(Compiled& compiled, bool forward) const {
   return forward ? compiled.plan->run_forward(&callback) : compiled.plan->run_backward(&callback);
 }
 
-void Executor::Impl::run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const {
+std::optional<Plan::MilestoneCallback> Executor::Impl::gradient_reports(Compiled& compiled) const {
+  const GradientWatch::Report* const watch = GradientWatch::current();
+  if (!watch || monitor || !compiled.plan->has_one_context()) return std::nullopt;
   if (!compiled.completed) set_milestones(compiled);
-  compiled.plan->run_backward([&](size_t milestone, const DeviceEventPtr& event) {
+  return [this, &compiled, watch](size_t milestone, const DeviceEventPtr& event) {
     std::vector<NDArray> gradients;
     for (const size_t argument : (*compiled.completed)[milestone]) gradients.push_back(grads[argument]);
-    report(gradients, event);
-  });
+    (*watch)(gradients, event);
+  };
 }
 
 // Gradients that are complete one after the other share a milestone until they are worth one.

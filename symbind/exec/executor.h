@@ -91,6 +91,9 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // forward runs again and stores what backward needs. It also runs again, with the same random numbers, when backward
   // is called more than once after a forward.
   void backward(const Arrays& out_grads = {}, bool is_train = true);
+  // forward(true, inputs), then backward(). On a GPU both are one launch where the steps allow it: for networks whose
+  // outputs are losses.
+  const std::vector<NDArray>& forward_backward(const NamedArrays& inputs = {});
 
   const Symbol& symbol() const;
   Context context() const;

@@ -84,6 +84,7 @@ struct Executor::Impl {
   Compiled compile(PlanKind kind, bool monitored) const;
   PlanOptions plan_options(const Graph& planned, bool monitored) const;
   std::vector<NDArray> outside_arrays(const Lowered& lowered, std::vector<std::optional<OutGrad>>& out_grads) const;
+  void take_inputs(const NamedArrays& inputs) const;
   void take_out_grads(Compiled& compiled, const Arrays& given) const;
   const NDArray& grad_for_plan(size_t argument) const {
     return typed_grads[argument] ? typed_grads[argument] : grads[argument];
@@ -92,7 +93,9 @@ struct Executor::Impl {
   void require_distinct_args() const;
   void run(Compiled& compiled, bool forward) const;
   void set_milestones(Compiled& compiled) const;
-  void run_watched_backward(Compiled& compiled, const GradientWatch::Report& report) const;
+  // What reports the gradients of backward to the watch of this thread; none: there is no watch, or it is not served.
+  std::optional<Plan::MilestoneCallback> gradient_reports(Compiled& compiled) const;
+  bool may_run_together(const Compiled& compiled) const;
   // Calls the current monitor, if any.
   void notify(const std::string& name, const NDArray& array) const;
   void index_by_name();  // fills the maps

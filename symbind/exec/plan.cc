@@ -144,6 +144,7 @@ void Plan::make_steps() {
   step_of_node_.assign(graph_.nodes.size(), -1);
   make_part(forward_, 0, graph_.forward_nodes);
   make_part(backward_, graph_.forward_nodes, graph_.nodes.size());
+  join_parts();
 }
 
 // Every context with random operators has its own cursor; all take the same number of draws, and each operator has its
@@ -190,6 +191,12 @@ void Plan::make_part(Part& part, size_t first_node, size_t end_node) {
   part.end = steps_.size();
   for (size_t i = 0; i < writes.size(); ++i)
     if (writes[i]) part.writes.push_back(i);
+}
+
+void Plan::join_parts() {
+  if (!may_capture_ || forward_.stretches.empty() || backward_.stretches.empty()) return;
+  const Stretch &last = forward_.stretches.back(), &first = backward_.stretches.front();
+  if (last.capturable && first.capturable) joined_.emplace(Stretch{last.begin, first.end, true, 0, nullptr});
 }
 
 // ---- Several contexts concurrently ----------------------------------------------------------------------------------
@@ -368,10 +375,8 @@ void Plan::take_addresses() {
   for (const Cached& cached : cached_)
     steps_[cached.step].args.cached = cached.storage ? cached.storage->mutable_data() : nullptr;
   for (Part* part : {&forward_, &backward_})
-    for (Stretch& stretch : part->stretches) {
-      stretch.captured.reset();
-      stretch.runs = 0;
-    }
+    for (Stretch& stretch : part->stretches) stretch.forget_captured(0);
+  if (joined_) joined_->forget_captured(0);
   generation_ = workspace_->generation();
 }
 
@@ -419,10 +424,8 @@ std::vector<size_t> Plan::steps_until_final(std::span<const NDArray> arrays) con
 }
 
 void Plan::set_milestones(const std::vector<size_t>& steps) {
-  for (Stretch& stretch : backward_.stretches) {
-    stretch.captured.reset();
-    stretch.runs = std::min(stretch.runs, 1);  // the next run may be captured
-  }
+  for (Stretch& stretch : backward_.stretches) stretch.forget_captured(1);
+  if (joined_) joined_->forget_captured(1);
   backward_.milestones.clear();
   if (backward_.begin == backward_.end) return;
   const Context context = graph_.node(steps_[backward_.begin].node).context;
@@ -434,16 +437,38 @@ void Plan::set_milestones(const std::vector<size_t>& steps) {
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-void Plan::run_forward(const NodeCallback* callback) {
+void Plan::start_random() const {
   for (const Cursor& cursor : cursors_)
     Target::get(cursor.context)
         .start_random(cursor.storage->device(), static_cast<RandomCursor*>(cursor.storage->mutable_data()),
                       static_cast<uint64_t>(graph_.random_slots));
+}
+
+void Plan::run_forward(const NodeCallback* callback) {
+  start_random();
   run(forward_, {.node = callback});
 }
 
 void Plan::run_backward(const NodeCallback* callback) { run(backward_, {.node = callback}); }
 void Plan::run_backward(const MilestoneCallback& reached) { run(backward_, {.milestone = &reached}); }
+
+void Plan::run_forward_backward(const MilestoneCallback* reached) {
+  if (!joined_ || poison_ || profiler::records_plans()) {  // the latter two work between the parts, or the steps
+    run_forward();
+    return run(backward_, {.milestone = reached});
+  }
+  start_random();
+  if (generation_ != workspace_->generation()) take_addresses();
+  const RunScope scope;
+  prepare_cached();
+  const Part* const both[] = {&forward_, &backward_};
+  run_and_mark(both, [&] {
+    for (size_t i = 0; i + 1 < forward_.stretches.size(); ++i) run_stretch(forward_, forward_.stretches[i], nullptr);
+    run_stretch(backward_, *joined_, reached);
+    if (joined_->runs > 1 && !joined_->captured) joined_.reset();  // the parts may be captured one by one
+    for (size_t i = 1; i < backward_.stretches.size(); ++i) run_stretch(backward_, backward_.stretches[i], reached);
+  });
+}
 
 void Plan::run(Part& part, const Callbacks& callbacks) {
   if (generation_ != workspace_->generation()) take_addresses();
@@ -451,13 +476,8 @@ void Plan::run(Part& part, const Callbacks& callbacks) {
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
   if (&part == &forward_) prepare_cached();
-  try {
-    run_part(part, callbacks);
-  } catch (...) {  // earlier steps have already written
-    mark_written(part);
-    throw;
-  }
-  mark_written(part);
+  const Part* const only[] = {&part};
+  run_and_mark(only, [&] { run_part(part, callbacks); });
 }
 
 void Plan::run_part(Part& part, const Callbacks& callbacks) {
@@ -474,8 +494,18 @@ void Plan::run_part(Part& part, const Callbacks& callbacks) {
   }
 }
 
-void Plan::mark_written(const Part& part) const {
-  for (const size_t index : part.writes) outside_[index].storage().bump();
+void Plan::run_and_mark(std::span<const Part* const> parts, const std::function<void()>& work) const {
+  const auto mark_written = [&] {
+    for (const Part* part : parts)
+      for (const size_t index : part->writes) outside_[index].storage().bump();
+  };
+  try {
+    work();
+  } catch (...) {  // earlier steps have already written
+    mark_written();
+    throw;
+  }
+  mark_written();
 }
 
 void Plan::run_step(const Step& step) const {
@@ -526,8 +556,7 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
   const Context context = graph_.node(steps_[stretch.begin].node).context;
   Target& target = Target::get(context);
   Device& device = Device::get(context);
-  const bool is_short = stretch.end - stretch.begin <= most_concurrent_steps;
-  const bool concurrent = is_short && !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
+  const bool concurrent = is_short(stretch) && !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
   if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
     std::vector<StepAccess> all;
     for (size_t i = stretch.begin; i < stretch.end; ++i) all.push_back(accesses(i));
@@ -547,6 +576,12 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
     if (captured) return captured;
   }
   return target.capture(device, run_steps);
+}
+
+// In forward and in backward.
+bool Plan::is_short(const Stretch& stretch) const {
+  const size_t middle = std::clamp(backward_.begin, stretch.begin, stretch.end);
+  return std::max(middle - stretch.begin, stretch.end - middle) <= most_concurrent_steps;
 }
 
 NDArray Plan::array_of(TensorId tensor) const {

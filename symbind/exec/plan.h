@@ -1,10 +1,12 @@
 // A plan: a flat list of ready-made kernels over one arena per context. Running it is a loop over that list.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -103,6 +105,9 @@ class Plan {
   void run_forward(const NodeCallback* callback = nullptr);
   void run_backward(const NodeCallback* callback = nullptr);
   void run_backward(const MilestoneCallback& reached);
+  // Forward, then backward, as by the two calls. Where the device supports it, the last steps of the one and the first
+  // steps of the other are replayed as one unit.
+  void run_forward_backward(const MilestoneCallback* reached = nullptr);
   // Runs forward again with the same random numbers, for a backward whose activations were overwritten.
   void rerun_forward() { run(forward_, {}); }
 
@@ -135,6 +140,12 @@ class Plan {
     bool capturable;
     int runs = 0;
     std::unique_ptr<Captured> captured;
+
+    // The next run, or the one after it, is captured again.
+    void forget_captured(int runs_so_far) {
+      captured.reset();
+      runs = std::min(runs, runs_so_far);
+    }
   };
   struct Milestone {
     size_t steps;                        // of the plan, that are before it
@@ -155,6 +166,7 @@ class Plan {
   void make_cursors();
   const RandomCursor* cursor_of(Context context) const;
   void make_part(Part& part, size_t first_node, size_t end_node);
+  void join_parts();
   void make_queues(Part& part);
   StepAccess accesses(size_t step) const;
   ByteRange range_of(TensorId tensor) const;
@@ -171,9 +183,11 @@ class Plan {
     const NodeCallback* node = nullptr;
     const MilestoneCallback* milestone = nullptr;
   };
+  void start_random() const;
   void run(Part& part, const Callbacks& callbacks);
   void run_part(Part& part, const Callbacks& callbacks);
-  void mark_written(const Part& part) const;
+  // Runs work that writes the results of these parts.
+  void run_and_mark(std::span<const Part* const> parts, const std::function<void()>& work) const;
   void run_step(const Step& step) const;
   void poison_arenas() const;
   void poison_results(const Part& part) const;
@@ -181,6 +195,7 @@ class Plan {
   void run_stretch(const Part& part, Stretch& stretch, const MilestoneCallback* reached);
   std::unique_ptr<Captured> capture(const Stretch& stretch, std::span<const Milestone> milestones,
                                     const std::function<void()>& run_steps) const;
+  bool is_short(const Stretch& stretch) const;
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
   void run_profiled(const Part& part);
@@ -205,6 +220,7 @@ class Plan {
   std::vector<Cursor> cursors_;
   std::vector<Cached> cached_;
   Part forward_, backward_;
+  std::optional<Stretch> joined_;   // the last stretch of forward and the first one of backward, if both are capturable
   std::unique_ptr<Poison> poison_;  // none: memory is not poisoned
   bool one_context_ = true;
   bool may_capture_;

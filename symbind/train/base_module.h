@@ -206,6 +206,8 @@ class BaseModule {
   virtual int begin_epoch(int epoch) { return epoch; }
 
   // ---- what all modules share ----
+  // Both passes of a batch, in training mode. Module and BucketingModule run them as one unit (Executor::
+  // forward_backward) unless a derived class overrides forward() or backward().
   virtual void forward_backward(const DataBatch& batch);
   // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
   // epoch's callbacks, validation, train_data.reset(). An epoch without a batch is an error. A callback that throws
@@ -233,6 +235,8 @@ class BaseModule {
   bool optimizer_initialized = false;
 
  protected:
+  // Are forward() and backward() those of the class that forward_backward() is written for, and not of a derived one?
+  virtual bool has_own_passes() const { return false; }
   // Every call that reads or changes the binding, the parameters or the optimizer takes it.
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this module", "call it from one thread; to predict from several threads, use Predictor");

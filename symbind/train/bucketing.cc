@@ -312,19 +312,30 @@ void BucketingModule::prepare(const DataBatch& batch) {
   visit(batch)->prepare(batch);
 }
 
-void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
-  const InUse use = in_use("forward");
+// Makes the bucket of a batch the current one.
+void BucketingModule::enter(const DataBatch& batch) {
   require(binded && params_initialized, "[forward] call bind and init_params first");
   const std::shared_ptr<Module>& bucket = visit(batch);
   if (bucket != current_) current_->exec_group()->release_derived();  // each would cache its own copy of the weights
   current_ = bucket;
   current_key_ = key_of(batch);
+}
+
+void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
+  enter(batch);
   current_->forward(batch, is_train);
 }
 
 void BucketingModule::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
   current().backward(out_grads);
+}
+void BucketingModule::forward_backward(const DataBatch& batch) {
+  if (!has_own_passes()) return BaseModule::forward_backward(batch);
+  const InUse use = in_use("forward_backward");
+  enter(batch);
+  current_->forward_backward(batch);
 }
 void BucketingModule::update() {
   const InUse use = in_use("update");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
@@ -90,6 +91,7 @@ class BucketingModule : public BaseModule {
   void prepare(const DataBatch& batch) override;
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void backward(const std::vector<NDArray>& out_grads = {}) override;
+  void forward_backward(const DataBatch& batch) override;
   void update() override;
   void finish_update() override;
   std::vector<NDArray> get_outputs() override;
@@ -119,8 +121,10 @@ class BucketingModule : public BaseModule {
     }
     return BaseModule::in_use(call);
   }
+  bool has_own_passes() const override { return typeid(*this) == typeid(BucketingModule); }
 
  private:
+  void enter(const DataBatch& batch);
   BucketNetwork generate(const BucketKey& key) const;
   std::shared_ptr<Module> make(const BucketKey& key) const;
   // The bucket of a key; `shapes` is called if it was not visited before.

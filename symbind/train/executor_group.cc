@@ -420,6 +420,19 @@ void DataParallelExecutorGroup::backward(const std::vector<NDArray>& out_grads) 
   });
 }
 
+void DataParallelExecutorGroup::forward_backward(const DataBatch& batch) {
+  const InUse use = in_use("forward_backward");
+  if (contexts_.size() > 1 || !for_training_) {
+    forward(batch, true);
+    return backward();
+  }
+  require_count(batch, split_.data_shapes.size(), split_.label_shapes.size());
+  run_all([&](size_t device) {
+    load(device, batch, false);
+    execs_[device]->forward_backward();
+  });
+}
+
 // ---- Results --------------------------------------------------------------------------------------------------------
 
 DataParallelExecutorGroup::PerDevice DataParallelExecutorGroup::get_outputs() const {

@@ -77,6 +77,8 @@ class DataParallelExecutorGroup {
   void forward(const std::vector<DataBatch>& batches, std::optional<bool> is_train = std::nullopt);
   // out_grads are split as the outputs are.
   void backward(const std::vector<NDArray>& out_grads = {});
+  // forward(batch, true), then backward(): as one unit on one context (Executor::forward_backward).
+  void forward_backward(const DataBatch& batch);
 
   // Per output: one array per device, or with merge one for all, on the first device.
   using PerDevice = std::vector<std::vector<NDArray>>;

@@ -326,11 +326,9 @@ void Module::prepare(const DataBatch& batch) {
   if (exec_group_) exec_group_->prepare(batch);
 }
 
-void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
-  const InUse use = in_use("forward");
+void Module::take_batch(const DataBatch& batch, bool is_train) {
   require(binded && params_initialized, "[forward] call bind and init_params first");
-  const bool train = is_train.value_or(for_training);
-  require(!train || label_shapes_.empty() || !batch.label.empty(),
+  require(!is_train || label_shapes_.empty() || !batch.label.empty(),
           "[forward] the batch has no labels, but labels are bound and is_train is true: bind without label_shapes, or "
           "forward with is_train = false");
   require(batch.data.size() == data_shapes_.size(), "[forward] the batch has ", batch.data.size(), " data arrays, ",
@@ -374,6 +372,12 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
+}
+
+void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
+  const InUse use = in_use("forward");
+  const bool train = is_train.value_or(for_training);
+  take_batch(batch, train);
   exec_group_->forward(batch, train);
 }
 
@@ -385,19 +389,30 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
 
-void Module::backward(const std::vector<NDArray>& out_grads) {
-  const InUse use = in_use("backward");
-  require(binded && params_initialized, "[backward] call bind and init_params first");
+void Module::run_backward(const std::function<void()>& backward) {
   // Where the gradients of a scaled loss are checked first, whether they are exchanged is known only after the last
   // one.
   const bool may_be_early = AllowEarlyExchange::allowed() && optimizer_initialized &&
                             (!scaled_loss_ || ScaledLoss::checks_sums(kvstore_.get()));
   auto* const store = may_be_early ? store_for_early_exchange(kvstore_.get(), options_.context.size()) : nullptr;
-  if (!store || exec_group_->grad_arrays().empty()) return exec_group_->backward(out_grads);
+  if (!store || exec_group_->grad_arrays().empty()) return backward();
   EarlyExchange exchange(*store, param_names_, *exec_group_);
   const GradientWatch watch(
       [&](std::span<const NDArray> finished, const DeviceEventPtr& complete) { exchange.push(finished, complete); });
-  exec_group_->backward(out_grads);
+  backward();
+}
+
+void Module::backward(const std::vector<NDArray>& out_grads) {
+  const InUse use = in_use("backward");
+  require(binded && params_initialized, "[backward] call bind and init_params first");
+  run_backward([&] { exec_group_->backward(out_grads); });
+}
+
+void Module::forward_backward(const DataBatch& batch) {
+  if (!has_own_passes()) return BaseModule::forward_backward(batch);
+  const InUse use = in_use("forward_backward");
+  take_batch(batch, true);
+  run_backward([&] { exec_group_->forward_backward(batch); });
 }
 
 std::vector<NDArray> Module::get_outputs() {

@@ -1,10 +1,12 @@
 // A network with its parameters, its optimizer and its devices: the unit that is trained, evaluated and saved.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "symbind/optim/updater.h"
@@ -82,6 +84,7 @@ class Module : public BaseModule {
   void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) override;
   void forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train = std::nullopt);
   void backward(const std::vector<NDArray>& out_grads = {}) override;
+  void forward_backward(const DataBatch& batch) override;
   // In fit() with a scaled loss, update() starts the check of the gradients alone. The next call other than
   // update_metric() and prepare() finishes it. On one GPU, with an optimizer whose update of a parameter is one
   // operator, it does not wait for the check: the GPU decides whether the step is taken.
@@ -133,8 +136,13 @@ class Module : public BaseModule {
     }
     return BaseModule::in_use(call);
   }
+  bool has_own_passes() const override { return typeid(*this) == typeid(Module); }
 
  private:
+  // Checks the batch and takes its shapes; exec_group_ then runs it.
+  void take_batch(const DataBatch& batch, bool is_train);
+  // Runs a backward of exec_group_. Its gradients are exchanged meanwhile where that is possible.
+  void run_backward(const std::function<void()>& backward);
   void apply_update();
   void exchange_gradients();
   std::vector<Updater::Item> own_updates() const;

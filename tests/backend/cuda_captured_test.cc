@@ -173,6 +173,35 @@ TEST_P(CapturedNetwork, GivesTheSameBitsAsItsStepsOneAfterTheOther) {
   }
 }
 
+// Forward and backward as one captured plan.
+TEST_P(CapturedNetwork, GivesTheSameBitsInOneLaunch) {
+  const Network& network = GetParam();
+  const auto together = bind_with_values(network, gpu(0)), apart = bind_with_values(network, gpu(0)),
+             one_by_one = bind_with_values(network, gpu(0), {.options = {.capture = false}});
+  for (int run = 0; run < 6; ++run) {
+    for (const auto& executor : {together, apart, one_by_one}) {
+      set_values(*executor, network.classes, 1 + static_cast<uint64_t>(run));
+      seed(7);
+      if (executor == together) {
+        const std::string error = error_of([&] { executor->forward_backward(); });
+        if (error.find("out_grads are needed") != std::string::npos) GTEST_SKIP() << "outputs that are not losses";
+        ASSERT_EQ(error, "");
+      } else {
+        executor->forward(true);
+        executor->backward();
+      }
+    }
+    for (const auto& other : {apart, one_by_one}) {
+      for (size_t i = 0; i < other->outputs().size(); ++i)
+        EXPECT_TRUE(same_bits(together->outputs()[i].as_copy_in(cpu()), other->outputs()[i].as_copy_in(cpu())))
+            << "output " << i << " of run " << run;
+      for (const auto& [name, gradient] : other->grad_dict())
+        EXPECT_TRUE(same_bits(together->grad_dict().at(name).as_copy_in(cpu()), gradient.as_copy_in(cpu())))
+            << name << " of run " << run;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuda, CapturedNetwork, ::testing::ValuesIn(captured_networks()), [](const auto& tried) {
   std::string name = join(tried.index, "_", tried.param.name);
   std::replace_if(

@@ -46,13 +46,13 @@ struct Report {
   DeviceEventPtr complete;
 };
 
-// A step on its own data.
-std::vector<Report> run(Executor& executor, int step) {
+// A step on its own data, in one call or in two.
+std::vector<Report> run(Executor& executor, int step, bool together = false) {
   std::vector<Report> reports;
   random_array(executor.arg_dict().at("data").shape(), 100 + static_cast<uint64_t>(step))
       .copyto(executor.arg_dict().at("data"));
   keep_busy();
-  executor.forward(true);
+  if (!together) executor.forward(true);
   const GradientWatch watch([&](std::span<const NDArray> gradients, const DeviceEventPtr& complete) {
     ASSERT_NE(complete, nullptr);
     for (const NDArray& gradient : gradients)
@@ -60,7 +60,10 @@ std::vector<Report> run(Executor& executor, int step) {
                          start_download(gradient.storage().device(), gradient.data(), gradient.bytes(), *complete),
                          complete});
   });
-  executor.backward();
+  if (together)
+    executor.forward_backward();
+  else
+    executor.backward();
   return reports;
 }
 
@@ -69,8 +72,8 @@ std::vector<float> arrived(const Report& report) {
   return {values, values + report.gradient.size()};
 }
 
-void expect_final_values(Executor& executor, int step) {
-  const std::vector<Report> reports = run(executor, step);
+void expect_final_values(Executor& executor, int step, bool together = false) {
+  const std::vector<Report> reports = run(executor, step, together);
   ASSERT_EQ(reports.size(), executor.grad_dict().size()) << "step " << step;
   EXPECT_NE(reports.front().complete, reports.back().complete) << "one event for everything";
   for (size_t i = 0; i < reports.size(); ++i)
@@ -81,6 +84,13 @@ void expect_final_values(Executor& executor, int step) {
 TEST_F(CudaGradientWatch, EventsAreReachedAfterTheFinalValues) {
   const ExecutorPtr executor = bound(64);
   for (int step = 0; step < 6; ++step) expect_final_values(*executor, step);
+}
+
+TEST_F(CudaGradientWatch, AlsoWhereForwardAndBackwardAreOneLaunch) {
+  const ExecutorPtr executor = bound(64);
+  for (int step = 0; step < 3; ++step) executor->forward_backward();
+  for (int step = 0; step < 6; ++step) expect_final_values(*executor, step, /*together=*/true);
+  for (int step = 6; step < 12; ++step) expect_final_values(*executor, step, /*together=*/step % 2 == 0);
 }
 
 TEST_F(CudaGradientWatch, WithoutCaptureToo) {

@@ -341,3 +341,36 @@ def test_a_float32_network_trains_in_16_bits(tmp_path, dtype):
     assert not np.array_equal(prediction.asnumpy(), exact)
     with pytest.raises(mx.MXNetError, match="int8"):
         mx.mod.Module(mx.sym.SoftmaxOutput(net), compute_dtype="int8")
+
+
+@pytest.mark.parametrize("replaced", ["forward", "backward"])
+def test_forward_backward_calls_the_passes_that_python_defines(replaced):
+    calls = []
+
+    class Noting(mx.mod.Module):
+        pass
+
+    def note(self, *args, **kwargs):
+        calls.append(replaced)
+        getattr(mx.mod.Module, replaced)(self, *args, **kwargs)
+
+    setattr(Noting, replaced, note)
+    for kind in mx.mod.Module, Noting:
+        module = kind(network())
+        data = batches()
+        module.bind(data.provide_data, data.provide_label)
+        module.init_params(mx.init.Constant(0.1))
+        module.init_optimizer()
+        module.forward_backward(data.next())
+        grad = module._exec_group.grad_arrays[0][0].asnumpy()
+        assert len(calls) == (kind is Noting)
+    plain = mx.mod.Module(network())
+    data.reset()
+    plain.bind(data.provide_data, data.provide_label)
+    plain.init_params(mx.init.Constant(0.1))
+    plain.forward(data.next(), is_train=True)
+    plain.backward()
+    assert np.array_equal(plain._exec_group.grad_arrays[0][0].asnumpy(), grad)
+    calls.clear()
+    module.fit(batches(), num_epoch=1)
+    assert calls == [replaced] * 2

@@ -497,5 +497,68 @@ TEST(Module, TakesABatchsArraysInTheOrderOfTheShapesItWasBoundWith) {
   EXPECT_EQ(module.data_names(), (std::vector<std::string>{"a", "b"}));
 }
 
+// Its forward pass halves the data, and its backward pass doubles the gradients of the bias.
+class ModuleWithOwnPasses : public Module {
+ public:
+  using Module::Module;
+  void forward(const DataBatch& batch, std::optional<bool> is_train) override {
+    DataBatch halved = batch;
+    halved.data[0] = batch.data[0] * 0.5;
+    Module::forward(halved, is_train);
+  }
+  void backward(const std::vector<NDArray>& out_grads) override {
+    Module::backward(out_grads);
+    for (const auto& grads : exec_group()->grad_arrays())
+      for (NDArray grad : grads)
+        if (grad.shape().rank() == 1) grad *= 2;
+  }
+};
+
+TEST(Module, RunsBothPassesAsAClassInheritingFromItWroteThem) {
+  const DataBatch batch{.data = {random_array({4, 4}, 1)}, .label = {labels_of(4)}};
+  const auto gradients_of = [&](Module& module, const std::function<void()>& run) {
+    module.bind({{"data", {4, 4}}}, {{"softmax_label", {4}}});
+    module.init_params({.arg_params = first_values()});
+    run();
+    std::vector<NDArray> gradients;
+    for (const auto& grads : module.exec_group()->grad_arrays()) gradients.push_back(grads[0]);
+    return gradients;
+  };
+  ModuleWithOwnPasses together(small_network()), apart(small_network());
+  const auto actual = gradients_of(together, [&] { together.forward_backward(batch); });
+  const auto expected = gradients_of(apart, [&] {
+    apart.forward(batch, true);
+    apart.backward({});
+  });
+  Module plain(small_network());
+  const auto others = gradients_of(plain, [&] { plain.forward_backward(batch); });
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_TRUE(same_bits(actual[i], expected[i])) << "gradient " << i;
+    EXPECT_FALSE(same_bits(actual[i], others[i])) << "gradient " << i;
+  }
+}
+
+TEST(Module, ForwardBackwardIsBothPassesForEveryShapeAndNumberOfContexts) {
+  for (const auto& contexts : {std::vector<Context>{cpu(0)}, std::vector<Context>{cpu(0), cpu(1)}}) {
+    Module together(small_network(), {.context = contexts}), apart(small_network(), {.context = contexts});
+    for (Module* const module : {&together, &apart}) {
+      module->bind({{"data", {4, 4}}}, {{"softmax_label", {4}}});
+      module->init_params({.arg_params = first_values()});
+    }
+    for (const int64_t size : {4, 8, 4, 2, 8}) {
+      const DataBatch batch{.data = {random_array({size, 4}, static_cast<uint64_t>(size))}, .label = {labels_of(size)}};
+      together.forward_backward(batch);
+      apart.forward(batch, true);
+      apart.backward();
+      EXPECT_TRUE(same_bits(together.get_outputs()[0], apart.get_outputs()[0])) << size;
+      for (size_t i = 0; i < apart.exec_group()->grad_arrays().size(); ++i)
+        for (size_t k = 0; k < contexts.size(); ++k)
+          EXPECT_TRUE(same_bits(together.exec_group()->grad_arrays()[i][k], apart.exec_group()->grad_arrays()[i][k]))
+              << "gradient " << i << " of context " << k << ", batch of " << size;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace symbind
