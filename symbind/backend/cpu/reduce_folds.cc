@@ -7,6 +7,7 @@
 
 #include "symbind/backend/cpu/convert_array.h"
 #include "symbind/backend/cpu/float_folds.h"
+#include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/folds.h"
 #include "symbind/backend/reduced_axes.h"
@@ -106,8 +107,8 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
         Part* turn[2] = {static_cast<Part*>(args.scratch), static_cast<Part*>(args.scratch) + most};
         const auto join = [](Part a, Part b) { return F::join(a, b); };
         run_stage(
-            stages[0], args.in<T>(0), turn[0], F::start(), [](Part a, T x) { return F::take(a, static_cast<C>(x)); },
-            join, fold_long_row);
+            stages[0], args.in<T>(0), turn[0], F::start(),
+            [](Part a, T x) { return F::take(a, static_cast<C>(widened(x))); }, join, fold_long_row);
         for (size_t i = 1; i < stages.size(); ++i)
           run_stage(stages[i], static_cast<const Part*>(turn[(i - 1) % 2]), turn[i % 2], F::start(), join, join);
         Part* const parts = turn[(stages.size() - 1) % 2];
