@@ -1,6 +1,6 @@
-// The arithmetic of reductions, the only source of it for all devices. A fold defines the type of a partial result, its
-// initial value, how an element (of type C, see wide.h) is added, how two partial results are combined, and the final
-// result. Compiled by g++ and nvcc.
+// The arithmetic of reductions, for all devices (cpu/float_folds.cc has some of it in vectors). A fold defines the type
+// of a partial result, its initial value, how an element (of type C, see wide.h) is added, how two partial results are
+// combined, and the final result. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 
 #include "symbind/core/parallel.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/transpose.h"
 
 #include "tests/support/arrays.h"
 
@@ -191,6 +192,30 @@ TEST(PoolingKernels, NaNAndInfinitiesKeepTheirMeaningInMaxima) {
         Values values(static_cast<size_t>(shape.size()));
         for (double& value : values) value = special[random() % kinds];
         check(array(values, shape, cpu(), dtype), params, join(dtype, " data ", shape, ", ", kinds, " kinds"));
+      }
+}
+
+// With channels last, too, in every type: windows of NaN or -infinity alone and windows without elements among them.
+TEST(PoolingKernels, MaximaAreTheSameInEveryLayout) {
+  const std::vector<Case> cases = {
+      {{3, 5, 13, 4}, {.kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 1}}},
+      {{2, 32, 9, 8}, {.kernel = {2, 3}, .stride = {1, 2}}},
+      {{1, 3, 5, 5}, {.kernel = {1, 1}, .pooling_convention = "full", .stride = {5, 5}}},
+      {{2, 4, 6, 7}, {.global_pool = true}},
+  };
+  std::mt19937 random(2);
+  const double special[] = {NAN, -INFINITY, INFINITY, -1, 0, 2};
+  for (const size_t kinds : {1, 2, 3, 6})  // NaN alone, then more
+    for (const auto& [shape, params] : cases)
+      for (const DType dtype : types) {
+        Values values(static_cast<size_t>(shape.size()));
+        for (double& value : values) value = special[random() % kinds];
+        const NDArray data = array(values, shape, cpu(), dtype);
+        Pooling last = params;
+        last.layout = "NHWC";
+        const NDArray pooled = pooling(transpose(data, {.axes = {0, 2, 3, 1}}), last);
+        EXPECT_TRUE(testing::same_bits(transpose(pooled, {.axes = {0, 3, 1, 2}}), pooling(data, params)))
+            << dtype << " data " << shape << ", " << kinds << " kinds";
       }
 }
 

@@ -1,10 +1,13 @@
 #include "symbind/ops/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/parallel.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
 
@@ -98,6 +101,125 @@ TEST(Sum, OfEverythingHasOneElementAndOneAxis) {
 TEST(Mean, DividesByTheNumberOfElements) {
   EXPECT_EQ(mean(counted({2, 4}), {.axis = Tuple{1}}).to_vector<double>(), (std::vector<double>{2.5, 6.5}));
   EXPECT_EQ(mean(array({1, 2, 4}, cpu(), DType::int32)).item(), 2);
+}
+
+// Lengths around those of a vector, of a row that is split into lanes, and of a row that is split over threads.
+const std::vector<int64_t> lengths = {1, 2, 3, 4, 5, 15, 31, 32, 33, 63, 64, 65, 95, 97, 128, 1000, 4099, 70001};
+
+// `length` numbers whose products leave float's range, if there are many, and return to about 1. Long rows have ones in
+// between, so that double's range is enough for the products of every part.
+std::vector<double> far_ranging(int64_t length, std::mt19937& random) {
+  const int64_t count = std::min<int64_t>(length, 300);
+  std::vector<double> row(static_cast<size_t>(length), 1.0);
+  double exponent = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool returns = count - i <= 8 || std::abs(exponent) > 400;
+    const int step =
+        returns ? static_cast<int>(std::clamp(-exponent, -60.0, 60.0)) : static_cast<int>(random() % 81) - 40;
+    const float mantissa = 0.7f + static_cast<float>(random() % 10000) * 6e-5f;
+    const float number = std::ldexp(random() % 2 ? mantissa : -mantissa, step);
+    exponent += std::log2(std::abs(static_cast<double>(number)));
+    row[static_cast<size_t>(i * length / count)] = static_cast<double>(number);
+  }
+  return row;
+}
+
+TEST(Prod, RoundsOnceWhereverTheProductsOfAPartAre) {
+  std::mt19937 random(7);
+  for (const int64_t length : lengths)
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<double> row = far_ranging(length, random);
+      long double expected = 1;
+      for (const double number : row) expected *= static_cast<long double>(number);
+      const double exact = static_cast<double>(expected), half_unit = std::abs(exact) * 0x1p-24 * 1.0001;
+      const NDArray data = array(row, {1, length}), columns = array(row, {length, 1});
+      EXPECT_NEAR(prod(data, {.axis = Tuple{1}}).item(), exact, half_unit) << length << " numbers";
+      EXPECT_NEAR(prod(columns, {.axis = Tuple{0}}).item(), exact, half_unit) << length << " numbers";
+      EXPECT_NEAR(nanprod(data, {.axis = Tuple{1}}).item(), exact, half_unit) << length << " numbers";
+    }
+}
+
+TEST(Prod, OverflowsAndUnderflowsAtTheEndAlone) {
+  for (const int64_t length : {4, 64, 100}) {
+    std::vector<double> row(static_cast<size_t>(length), 1.0);
+    const auto product_with = [&](double first, double second, double last) {
+      row[0] = first;
+      row[1] = second;
+      row.back() = last;
+      return prod(array(row, {1, length}), {.axis = Tuple{1}}).item();
+    };
+    EXPECT_EQ(product_with(0x1p100, 0x1p100, 0x1p-90), 0x1p110) << length;
+    EXPECT_EQ(product_with(0x1p-100, -0x1p-100, 0x1p90), -0x1p-110) << length;
+    EXPECT_EQ(product_with(0x1p100, -0x1p100, 1), -INFINITY) << length;
+    EXPECT_EQ(product_with(0x1p-100, 0x1p-100, 1), 0) << length;
+  }
+}
+
+TEST(Prod, PassesZerosInfinitiesAndNaN) {
+  for (const int64_t length : {5, 64, 75})
+    for (int64_t at = 0; at < length; ++at) {
+      std::vector<double> row(static_cast<size_t>(length), -1.0);
+      const double sign = length % 2 == 0 ? -1 : 1;  // of the other numbers
+      const auto product_with = [&](double number, auto op) {
+        row[static_cast<size_t>(at)] = number;
+        return op(array(row, {1, length}), {.axis = Tuple{1}}).item();
+      };
+      EXPECT_EQ(product_with(0, prod), 0) << at << " of " << length;
+      EXPECT_EQ(product_with(INFINITY, prod), sign * INFINITY) << at << " of " << length;
+      EXPECT_TRUE(std::isnan(product_with(NAN, prod))) << at << " of " << length;
+      EXPECT_EQ(product_with(NAN, nanprod), sign) << at << " of " << length;
+      row[static_cast<size_t>((at + 1) % length)] = 0;
+      EXPECT_TRUE(std::isnan(product_with(INFINITY, prod))) << at << " of " << length;
+      EXPECT_TRUE(std::isnan(product_with(-INFINITY, nanprod))) << at << " of " << length;
+    }
+}
+
+// Products of small powers of two and signs, which every type has.
+TEST(Prod, IsExactInEveryTypeWherePossible) {
+  for (const int64_t length : lengths)
+    for (const DType dtype :
+         {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int32, DType::int8, DType::int64}) {
+      std::vector<double> row(static_cast<size_t>(length), 1.0);
+      for (const int64_t at : {0, 1, 2, 3, 30, 31, 32, 63, 64, 90, 999})
+        if (at < length) row[static_cast<size_t>(at)] = at % 3 == 0 ? 2 : -1;
+      double expected = 1;
+      for (const double number : row) expected *= number;
+      const NDArray data = array(row, {1, length}, cpu(), dtype);
+      EXPECT_EQ(prod(data, {.axis = Tuple{1}}).item(), expected) << length << " of " << dtype;
+      EXPECT_EQ(nanprod(data, {.axis = Tuple{1}}).item(), expected) << length << " of " << dtype;
+    }
+}
+
+TEST(Norm, AgreesWithAPlainLoopForEveryLength) {
+  for (const int64_t length : lengths)
+    for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
+      const NDArray data = random_array({1, length}, 4, -1, 1, dtype);
+      double squares = 0, magnitudes = 0;
+      for (const double number : data.to_vector<double>()) {
+        squares += number * number;
+        magnitudes += std::abs(number);
+      }
+      const double relative = tolerance_of(dtype).relative;
+      EXPECT_NEAR(norm(data, {.axis = Tuple{1}}).item(), std::sqrt(squares), relative * std::sqrt(squares))
+          << length << " of " << dtype;
+      EXPECT_NEAR(norm(data, {.ord = 1, .axis = Tuple{1}}).item(), magnitudes, relative * magnitudes)
+          << length << " of " << dtype;
+    }
+}
+
+TEST(Prod, DoesNotDependOnTheNumberOfThreads) {
+  std::mt19937 random(8);
+  for (const Shape& shape : {Shape{64, 4099}, Shape{3, 70001}, Shape{1, 300000}}) {
+    std::vector<double> numbers;
+    for (int64_t row = 0; row < shape[0]; ++row)
+      for (const double number : far_ranging(shape[1], random)) numbers.push_back(number);
+    const NDArray data = array(numbers, shape);
+    const auto with_threads = [&](int threads) {
+      const ThreadScope scope({.threads = threads});
+      return prod(data, {.axis = Tuple{1}});
+    };
+    EXPECT_TRUE(same_bits(with_threads(3), with_threads(1))) << shape;
+  }
 }
 
 TEST(Reduce, TakesAxesAsANumberAListOrATuple) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "symbind/backend/cpu/convert_array.h"
+#include "symbind/backend/cpu/float_folds.h"
+#include "symbind/backend/cpu/half.h"
 #include "symbind/backend/cpu/loops.h"
 #include "symbind/backend/folds.h"
 #include "symbind/backend/reduced_axes.h"
@@ -37,15 +39,20 @@ std::vector<Stage> plan(const Shape& shape, const std::vector<bool>& reduced) {
   return stages;
 }
 
+// The fold of a long row by a function written for it; null: there is none.
+template <class Part, class In>
+using RowFold = Part (*)(const In* row, int64_t length);
+
 // Consecutive elements go to several partial results in turn, so that the operations are independent.
 template <class Part, class In, class Take, class Join>
 [[gnu::always_inline]] inline Part fold_row(const In* from, int64_t length, Part start, const Take& take,
-                                            const Join& join) {
+                                            const Join& join, RowFold<Part, In> fold_long_row) {
   constexpr int64_t lanes = 256 / sizeof(Part);  // eight vectors of AVX2
   if (length < 2 * lanes) {
     for (int64_t i = 0; i < length; ++i) start = take(start, from[i]);
     return start;
   }
+  if (fold_long_row) return fold_long_row(from, length);
   Part parts[lanes];
   std::fill(parts, parts + lanes, start);
   const int64_t whole = length / lanes * lanes;
@@ -59,7 +66,8 @@ template <class Part, class In, class Take, class Join>
 
 // Half of AVX-512's width: conversions to double, which most folds wait for, are no faster in the whole of it.
 template <class Part, class In, class Take, class Join>
-void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take take, Join join) {
+void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take take, Join join,
+               RowFold<Part, In> fold_long_row = nullptr) {
   const int64_t chunks = (stage.inner + column_width - 1) / column_width;
   const int64_t work = std::max<int64_t>(1, stage.segment_length * std::min(stage.inner, column_width));
   for_elements<InstructionSet::avx2>(
@@ -73,7 +81,7 @@ void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take tak
           const int64_t width = std::min(column_width, stage.inner - column);
           const In* const from = in + (outer * stage.length + first) * stage.inner + column;
           if (stage.inner == 1) {
-            out[part] = fold_row(from, length, start, take, join);
+            out[part] = fold_row(from, length, start, take, join, fold_long_row);
             continue;
           }
           Part parts[column_width];
@@ -87,9 +95,11 @@ void run_stage(const Stage& stage, const In* in, Part* out, Part start, Take tak
 }
 
 template <class T, class F>
-std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages) {
+std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>& stages, Fold fold) {
   using C = functions::Wide<T>;
   using Part = typename F::Part;
+  RowFold<Part, T> fold_long_row = nullptr;
+  if constexpr (std::is_same_v<RowFold<Part, T>, FloatFold>) fold_long_row = float_fold(fold);
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.results());
   return make_kernel(
@@ -97,8 +107,8 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
         Part* turn[2] = {static_cast<Part*>(args.scratch), static_cast<Part*>(args.scratch) + most};
         const auto join = [](Part a, Part b) { return F::join(a, b); };
         run_stage(
-            stages[0], args.in<T>(0), turn[0], F::start(), [](Part a, T x) { return F::take(a, static_cast<C>(x)); },
-            join);
+            stages[0], args.in<T>(0), turn[0], F::start(),
+            [](Part a, T x) { return F::take(a, static_cast<C>(widened(x))); }, join, fold_long_row);
         for (size_t i = 1; i < stages.size(); ++i)
           run_stage(stages[i], static_cast<const Part*>(turn[(i - 1) % 2]), turn[i % 2], F::start(), join, join);
         Part* const parts = turn[(stages.size() - 1) % 2];
@@ -117,17 +127,17 @@ std::unique_ptr<Kernel> build_fold(const NodeView& node, const std::vector<bool>
     using C = functions::Wide<T>;
     switch (fold) {
       case Fold::max:
-        return build_for<T, folds::Largest<C>>(node, stages);
+        return build_for<T, folds::Largest<C>>(node, stages, fold);
       case Fold::min:
-        return build_for<T, folds::Smallest<C>>(node, stages);
+        return build_for<T, folds::Smallest<C>>(node, stages, fold);
       case Fold::product:
-        return build_for<T, folds::Product<C, false>>(node, stages);
+        return build_for<T, folds::Product<C, false>>(node, stages, fold);
       case Fold::product_of_numbers:
-        return build_for<T, folds::Product<C, true>>(node, stages);
+        return build_for<T, folds::Product<C, true>>(node, stages, fold);
       case Fold::norm1:
-        return build_for<T, folds::NormOf<C, 1>>(node, stages);
+        return build_for<T, folds::NormOf<C, 1>>(node, stages, fold);
       case Fold::norm2:
-        return build_for<T, folds::NormOf<C, 2>>(node, stages);
+        return build_for<T, folds::NormOf<C, 2>>(node, stages, fold);
     }
     return nullptr;
   });

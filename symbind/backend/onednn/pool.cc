@@ -4,6 +4,7 @@
 
 #include "symbind/backend/onednn/max_pool_grad.h"
 #include "symbind/backend/onednn/program.h"
+#include "symbind/backend/pooling.h"
 #include "symbind/ops/conv.h"
 #include "symbind/passes/target.h"
 
@@ -45,10 +46,23 @@ Problem problem_of(const NodeView& node) {
     return {p, size_of(p, node.inputs[0].shape, node.outputs[0].shape)};
 }
 
+// A maximum is never less than the lowest number of its type. oneDNN starts from the lowest float32, which is -infinity
+// in half precision.
+dnnl::post_ops after_pooling(const Problem& problem, const Desc& output) {
+  dnnl::post_ops after;
+  if (problem.algorithm != dnnl::algorithm::pooling_max || output.get_data_type() == dnnl::memory::data_type::f32)
+    return after;
+  const bool is_float16 = output.get_data_type() == dnnl::memory::data_type::f16;
+  after.append_eltwise(dnnl::algorithm::eltwise_clip, is_float16 ? lowest<float16>() : lowest<bfloat16>(),
+                       std::numeric_limits<float>::infinity());
+  return after;
+}
+
 dnnl::pooling_forward::primitive_desc forward_descriptor(const Problem& problem, dnnl::prop_kind kind, const Desc& data,
                                                          const Desc& output) {
-  return {engine(),       kind,           problem.algorithm, data,          output,      problem.stride,
-          problem.kernel, problem.dilate, problem.left,      problem.right, attributes()};
+  const dnnl::primitive_attr after = attributes(after_pooling(problem, output));
+  return {engine(),       kind,           problem.algorithm, data,          output, problem.stride,
+          problem.kernel, problem.dilate, problem.left,      problem.right, after};
 }
 
 void assemble_forward(Program& program, const NodeView& node) {
