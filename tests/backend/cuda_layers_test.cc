@@ -12,6 +12,7 @@
 
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/conv_fused.h"
+#include "symbind/ops/conv_statistics.h"
 #include "symbind/passes/target.h"
 
 #include "tests/support/device_case.h"
@@ -522,7 +523,7 @@ TEST_F(CudaLayers, BatchNormReadsItsParametersAtOddAddresses) {
         given.copyto(part);
         inputs.push_back(part);
       }
-      return invoke("_backward_BatchNorm_Relu", inputs, {{"fix_gamma", "False"}}, {.is_train = true});
+      return invoke(batch_norm_relu_grad, inputs, {{.fix_gamma = false}}, {.is_train = true});
     };
     const auto expected = run(0), actual = run(1);
     for (size_t i = 0; i < 3; ++i)
@@ -556,8 +557,7 @@ TEST_F(CudaLayers, TheGradientOfBatchNormFromGivenSumsAgreesWithTheCpu) {
         const auto run = [&](Context context) {
           std::vector<NDArray> there;
           for (const NDArray& input : inputs) there.push_back(input.as_copy_in(context));
-          return invoke("_backward_BatchNorm_From_Sums", there,
-                        {{"fix_gamma", fix_gamma ? "True" : "False"}, {"axis", join(axis)}}, {.is_train = true});
+          return invoke(batch_norm_grad_from_sums, there, {{.fix_gamma = fix_gamma, .axis = axis}}, {.is_train = true});
         };
         const auto expected = run(cpu()), actual = run(gpu(0));
         const Tolerance of_data = tolerance_of(dtype);

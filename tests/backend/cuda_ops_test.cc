@@ -12,6 +12,7 @@
 #include "symbind/ops/amp.h"
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/cast.h"
+#include "symbind/ops/convert_arrays.h"
 #include "symbind/passes/target.h"
 
 #include "tests/backend/cuda_cases.h"
@@ -416,11 +417,11 @@ TEST_F(CudaOps, ConversionsThatReorderManyArraysAgreeWithTheCpu) {
 // Not only those whose elements can be read in packs.
 TEST_F(CudaOps, ArraysThatBeginAnywhereAreConverted) {
   for (const DType from : float_types)
-    for (const char* dtype : {"float32", "float16"}) {
+    for (const DType dtype : {DType::float32, DType::float16}) {
       const NDArray data = random_array({70002}, 3, -1, 1, from, gpu(0)).slice(1, 70002);
-      const Attributes one{{"num_arrays", "1"}, {"dtype", dtype}};
-      const NDArray there = invoke("_convert_arrays", {data}, one)[0],
-                    copied = invoke("_convert_arrays", {data.copy()}, one)[0];
+      const ConvertArrays one{.num_arrays = 1, .dtype = dtype};
+      const NDArray there = invoke(convert_arrays, {data}, one)[0],
+                    copied = invoke(convert_arrays, {data.copy()}, one)[0];
       EXPECT_TRUE(all_close(there.as_copy_in(cpu()), copied.as_copy_in(cpu()), {0, 0})) << from << " to " << dtype;
     }
 }
