@@ -34,17 +34,18 @@ void offer_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
   *most_records = 0;  // as many as fit
 }
 
+// The structures are those of CUDA 12; later versions add members at the end.
 void take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t used) {
   const std::lock_guard lock(trace().mutex);
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS) {
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-      const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+      const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
       const std::string shape = " <" + std::to_string(kernel->gridX) + "," + std::to_string(kernel->gridY) + "," +
                                 std::to_string(kernel->gridZ) + "> r" + std::to_string(kernel->registersPerThread);
       trace().entries.push_back({kernel->start, kernel->end, kernel->name + shape});
     } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-      const auto* const copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+      const auto* const copy = reinterpret_cast<const CUpti_ActivityMemcpy5*>(record);
       trace().entries.push_back({copy->start, copy->end, "copy of " + std::to_string(copy->bytes) + " bytes"});
     } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
       const auto* const fill = reinterpret_cast<const CUpti_ActivityMemset4*>(record);

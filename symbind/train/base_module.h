@@ -207,7 +207,8 @@ class BaseModule {
 
   // ---- what all modules share ----
   // Both passes of a batch, in training mode. Module and BucketingModule run them as one unit (Executor::
-  // forward_backward) unless a derived class overrides forward() or backward().
+  // forward_backward). Objects of derived classes call forward() and backward(), in Python only where the class defines
+  // one of them.
   virtual void forward_backward(const DataBatch& batch);
   // Trains. An epoch ends with: parameters fetched and set again (auxiliary states averaged over the devices), the
   // epoch's callbacks, validation, train_data.reset(). An epoch without a batch is an error. A callback that throws

@@ -19,6 +19,7 @@
 #include "symbind/passes/target.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/doubled_op.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
 
@@ -214,28 +215,8 @@ TEST_F(Cuda, WithTf32AnMlpTrainsNearlyAsOnTheCpu) {
   expect_close(actual, trained(mlp(), cpu(), true, 20), {2e-2, 1e-2, 1e-2});
 }
 
-// An operator of a user's own, on arrays of the host.
-class Doubled : public CustomOp {
- public:
-  using Arrays = std::vector<NDArray>;
-  void forward(bool, const std::vector<OpReq>& req, const Arrays& in, const Arrays& out, const Arrays&) override {
-    assign(out[0], req[0], 2 * in[0]);
-  }
-  void backward(const std::vector<OpReq>& req, const Arrays& out_grad, const Arrays&, const Arrays&,
-                const Arrays& in_grad, const Arrays&) override {
-    assign(in_grad[0], req[0], 2 * out_grad[0]);
-  }
-};
-class DoubledProp : public CustomOpProp {
- public:
-  std::shared_ptr<CustomOp> create_operator(Context, const std::vector<Shape>&,
-                                            const std::vector<DType>&) const override {
-    return std::make_shared<Doubled>();
-  }
-};
-
 TEST_F(Cuda, OperatorsWithoutAnImplementationRunOnTheHostInsideACapturedPlan) {
-  register_custom_op("doubled", [](const Attributes&) { return std::make_shared<DoubledProp>(); });
+  register_custom_op("doubled", [](const Attributes&) { return std::make_shared<testing::DoubledProp>(); });
   Symbol net = custom(fully_connected(Symbol::variable("data"), {.num_hidden = 12}, "fc1"), {.op_type = "doubled"});
   net = softmax_output(fully_connected(net, {.num_hidden = 4}, "fc2"), {}, "softmax");
   const Network network{"doubled", net, {{"data", {6, 9}}, {"softmax_label", {6}}}, 4};

@@ -174,6 +174,14 @@ TEST(PoolingKernels, AgreeWithSingleWindowsOverWholePlanes) {
       }
 }
 
+// Of the first `kinds` numbers that maxima may treat differently.
+NDArray special_numbers(std::mt19937& random, size_t kinds, const Shape& shape, DType dtype) {
+  const double special[] = {NAN, -INFINITY, INFINITY, -1, 0, 2};
+  Values values(static_cast<size_t>(shape.size()));
+  for (double& value : values) value = special[random() % kinds];
+  return array(values, shape, cpu(), dtype);
+}
+
 // A maximum leaves NaN out and is never less than the lowest number; its gradient goes to the first element where that
 // is NaN, and else to the first of the largest.
 TEST(PoolingKernels, NaNAndInfinitiesKeepTheirMeaningInMaxima) {
@@ -185,13 +193,11 @@ TEST(PoolingKernels, NaNAndInfinitiesKeepTheirMeaningInMaxima) {
       {{2, 9, 60}, {.kernel = {4}, .stride = {1}}},
   };
   std::mt19937 random(1);
-  const double special[] = {NAN, -INFINITY, INFINITY, -1, 0, 2};
   for (const size_t kinds : {1, 2, 3, 6})  // NaN alone, then more
     for (const auto& [shape, params] : cases)
       for (const DType dtype : types) {
-        Values values(static_cast<size_t>(shape.size()));
-        for (double& value : values) value = special[random() % kinds];
-        check(array(values, shape, cpu(), dtype), params, join(dtype, " data ", shape, ", ", kinds, " kinds"));
+        check(special_numbers(random, kinds, shape, dtype), params,
+              join(dtype, " data ", shape, ", ", kinds, " kinds"));
       }
 }
 
@@ -204,13 +210,10 @@ TEST(PoolingKernels, MaximaAreTheSameInEveryLayout) {
       {{2, 4, 6, 7}, {.global_pool = true}},
   };
   std::mt19937 random(2);
-  const double special[] = {NAN, -INFINITY, INFINITY, -1, 0, 2};
   for (const size_t kinds : {1, 2, 3, 6})  // NaN alone, then more
     for (const auto& [shape, params] : cases)
       for (const DType dtype : types) {
-        Values values(static_cast<size_t>(shape.size()));
-        for (double& value : values) value = special[random() % kinds];
-        const NDArray data = array(values, shape, cpu(), dtype);
+        const NDArray data = special_numbers(random, kinds, shape, dtype);
         Pooling last = params;
         last.layout = "NHWC";
         const NDArray pooled = pooling(transpose(data, {.axes = {0, 2, 3, 1}}), last);

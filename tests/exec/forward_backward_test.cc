@@ -13,6 +13,7 @@
 #include "symbind/ops/custom.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/doubled_op.h"
 #include "tests/support/networks.h"
 
 namespace symbind::testing {
@@ -40,26 +41,6 @@ void run_both(Executor& together, Executor& apart, int64_t classes, uint64_t ste
   apart.backward();
   expect_same_bits(together, apart, join("of step ", step));
 }
-
-// An operator of a user's own, which runs on the host.
-class Doubled : public CustomOp {
- public:
-  using Arrays = std::vector<NDArray>;
-  void forward(bool, const std::vector<OpReq>& req, const Arrays& in, const Arrays& out, const Arrays&) override {
-    assign(out[0], req[0], 2 * in[0]);
-  }
-  void backward(const std::vector<OpReq>& req, const Arrays& out_grad, const Arrays&, const Arrays&,
-                const Arrays& in_grad, const Arrays&) override {
-    assign(in_grad[0], req[0], 2 * out_grad[0]);
-  }
-};
-class DoubledProp : public CustomOpProp {
- public:
-  std::shared_ptr<CustomOp> create_operator(Context, const std::vector<Shape>&,
-                                            const std::vector<DType>&) const override {
-    return std::make_shared<Doubled>();
-  }
-};
 
 // With a step on the host in the middle of both passes.
 Network interrupted_net() {

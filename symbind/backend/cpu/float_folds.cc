@@ -3,8 +3,6 @@
 // register, so the vectors are explicit here. Vectors of eight doubles are no faster.
 #include "symbind/backend/cpu/float_folds.h"
 
-#include "symbind/backend/cpu/loops.h"
-
 #if defined(__x86_64__) && defined(__GNUC__)
 
 #include <immintrin.h>
@@ -69,8 +67,7 @@ double fold_floats(const float* row, int64_t length) {
 
 }  // namespace
 
-FloatFold float_fold(Fold fold) {
-  if (instruction_set() < InstructionSet::avx2) return nullptr;
+FloatFold avx2_float_fold(Fold fold) {
   switch (fold) {
     case Fold::product:
       return fold_floats<Product>;
@@ -94,7 +91,7 @@ FloatFold float_fold(Fold fold) {
 #else
 
 namespace symbind::cpu_backend {
-FloatFold float_fold(Fold) { return nullptr; }
+FloatFold avx2_float_fold(Fold) { return nullptr; }
 }  // namespace symbind::cpu_backend
 
 #endif

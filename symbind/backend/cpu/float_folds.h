@@ -10,7 +10,8 @@ namespace symbind::cpu_backend {
 // The fold of `length` floats, in the order of fold_row() in reduce_folds.cc: the results have the same bits.
 using FloatFold = double (*)(const float* row, int64_t length);
 
-// Null: the fold is not computed in double, or the processor has no vectors for it.
-FloatFold float_fold(Fold fold);
+// For processors with AVX2, as is this function itself. Null: the fold is not computed in double, or this is not
+// compiled for such processors.
+FloatFold avx2_float_fold(Fold fold);
 
 }  // namespace symbind::cpu_backend

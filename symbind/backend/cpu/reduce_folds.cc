@@ -99,7 +99,8 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const std::vector<Stage>
   using C = functions::Wide<T>;
   using Part = typename F::Part;
   RowFold<Part, T> fold_long_row = nullptr;
-  if constexpr (std::is_same_v<RowFold<Part, T>, FloatFold>) fold_long_row = float_fold(fold);
+  if constexpr (std::is_same_v<RowFold<Part, T>, FloatFold>)
+    if (instruction_set() >= InstructionSet::avx2) fold_long_row = avx2_float_fold(fold);
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.results());
   return make_kernel(

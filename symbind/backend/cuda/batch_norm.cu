@@ -546,10 +546,7 @@ std::unique_ptr<Kernel> build_add_backward(const NodeView& node) {
         const Parameters<C> parameters{args.in<C>(3), nullptr, args.in<C>(4), args.in<C>(5), p.fix_gamma};
         T *const dx = args.out<T>(0), *const sum_grad = args.out<T>(3);
         const GradientsOfChannels<C> gradients{{static_cast<C*>(args.scratch), shape.channels}};
-        bool wide = true;
-        for (const void* array :
-             std::initializer_list<const void*>{dy, args.inputs[1], x, more, dx, sum_grad, parameters.mean})
-          wide &= aligned_for_packs(array);
+        const bool wide = all_aligned_for_packs({dy, args.inputs[1], x, more, dx, sum_grad, parameters.mean});
         queue_relu_gradient_sums<T, Results>(
             stream_of(args), shape, wide, {dy, more, x, results, sum_grad, parameters.mean},
             {parameters, args.out<C>(1), args.out<C>(2), gradients, 1 / static_cast<double>(shape.per_channel()), own},

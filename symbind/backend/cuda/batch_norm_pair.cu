@@ -14,6 +14,16 @@ namespace {
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------
 
+// The numbers of both norms.
+template <int width, class Source, class OfChannel>
+__device__ void read_both(const Source& source, const Source& other_source, int64_t channel, OfChannel (&to)[width]) {
+  decltype(OfChannel::first) first[width], second[width];
+  source.template read<width>(channel, first);
+  other_source.template read<width>(channel, second);
+#pragma unroll
+  for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
+}
+
 template <class T>
 struct NormalizePairRelu {
   static constexpr int rows_at_once = 2, blocks_at_once = sizeof(T) == 2 ? 2 : 4;
@@ -32,11 +42,7 @@ struct NormalizePairRelu {
 
   template <int width>
   __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
-    Affine<Compute> first[width], second[width];
-    affines.template read<width>(channel, first);
-    other_affines.template read<width>(channel, second);
-#pragma unroll
-    for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
+    read_both(affines, other_affines, channel, to);
   }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
@@ -68,11 +74,7 @@ struct PairDataGradient {
 
   template <int width>
   __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
-    GradientOfChannel<Compute> first[width], second[width];
-    gradients.template read<width>(channel, first);
-    other_gradients.template read<width>(channel, second);
-#pragma unroll
-    for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
+    read_both(gradients, other_gradients, channel, to);
   }
   template <int width>
   __device__ Packs<width> load(int64_t index) const {
@@ -87,10 +89,6 @@ struct PairDataGradient {
     return c.second(packs.dy[k], packs.other[k] - c.second.affine.mean);
   }
 };
-
-bool all_aligned(std::initializer_list<const void*> arrays) {
-  return std::all_of(arrays.begin(), arrays.end(), aligned_for_packs);
-}
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
@@ -109,7 +107,7 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
       node,
       [=](const Args& args) {
         T* const y = args.out<T>(0);
-        const bool wide = all_aligned({args.inputs[0], args.inputs[other], y});
+        const bool wide = all_aligned_for_packs({args.inputs[0], args.inputs[other], y});
         const cudaStream_t stream = stream_of(args);
         const auto statistics = [&](size_t inputs, size_t state, size_t output, bool given_sums, size_t at) {
           const Affines<C> affines{scratch_at<C>(args.scratch, at), shape.channels};
@@ -161,8 +159,8 @@ class PairGradient {
 
   // `data` and `other` are the inputs with the data of the norms, before their parameters.
   bool is_wide(const Args& args, size_t data, size_t other, std::initializer_list<const void*> more) const {
-    return all_aligned(more) &&
-           all_aligned({args.inputs[data], args.inputs[other], args.outputs[0], args.outputs[3]}) &&
+    return all_aligned_for_packs(more) &&
+           all_aligned_for_packs({args.inputs[data], args.inputs[other], args.outputs[0], args.outputs[3]}) &&
            finish(args, 0, data).parameters.aligned() && finish(args, 1, other).parameters.aligned();
   }
 

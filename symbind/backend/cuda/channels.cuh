@@ -116,6 +116,7 @@ inline ChannelCut cut_middle_channels(const ChannelShape& shape) {
 
 template <class Pass>
 ChannelCut cut_channels(const ChannelShape& shape, int width) {
+  static_assert(blocks_at_once_of<Pass> <= most_blocks_at_once, "piece_bytes() has room for so many blocks");
   return shape.last() ? cut_last_channels(shape, width, rows_at_once_of<Pass>, blocks_at_once_of<Pass>)
                       : cut_middle_channels(shape);
 }

@@ -319,13 +319,10 @@ class ConvolutionKernel final : public Kernel {
   }
 
   bool suits_plan(const ConvolutionArrays& arrays) const {
-    const auto are_aligned = [](std::initializer_list<const void*> addresses) {
-      return std::all_of(addresses.begin(), addresses.end(), aligned_for_packs);
-    };
-    return plan_ && are_aligned({arrays.data, arrays.weight, arrays.output}) &&
+    return plan_ && all_aligned_for_packs({arrays.data, arrays.weight, arrays.output}) &&
            (!plan_->applies_epilogue() ||
-            are_aligned({arrays.residual, arrays.bias, arrays.channel_sum, arrays.channel_square_sum, arrays.more_grad,
-                         arrays.activation, arrays.norm_data, arrays.mean}));
+            all_aligned_for_packs({arrays.residual, arrays.bias, arrays.channel_sum, arrays.channel_square_sum,
+                                   arrays.more_grad, arrays.activation, arrays.norm_data, arrays.mean}));
   }
 
   // Has it applied the epilogue?

@@ -10,7 +10,6 @@ namespace {
 constexpr int forms[] = {8, 4, 2, 1};  // rows of the output
 constexpr int most_run_chunks = 5;
 constexpr int gradient_chunks = 7, gradient_blocks = image_blocks;  // of a warp; of a multiprocessor
-constexpr int gradient_warps = 4;                                   // of a block
 
 ImageGradientShape shape_of(const ConvolutionSize& size) {
   ImageGradientShape shape;
@@ -103,7 +102,7 @@ class WeightGradientPlan final : public ConvolutionPlan {
     set_up(device, sum_image_gradient<T, gradient_chunks, gradient_blocks>);
   }
   static ImageGradientCut cut_of(const CudaDevice& device, const ImageGradientShape& shape, int form) {
-    return cut_image_gradient(shape, gradient_chunks, form, gradient_warps,
+    return cut_image_gradient(shape, gradient_chunks, form,
                               gradient_blocks * device.attribute(cudaDevAttrMultiProcessorCount));
   }
 

@@ -173,24 +173,219 @@ __device__ void add_lanes(float (&values)[count]) {
   }
 }
 
+constexpr int column_fragments = image_columns / 8;  // of 8 filters
+constexpr int filter_parts = image_columns / 32;     // of eight filters of a thread
+constexpr int thread_sums = 2 * product_width * filter_parts, lane_sums = thread_sums / 8;
+
+// The products of a thread: rows `lane / 4` and `lane / 4 + 8` of each fragment of positions by its filters.
+using Products = float[image_fragments][column_fragments][4];
+// Of row `slot` of these, by `number` among the thread's filters.
+template <class AnyProducts>
+__device__ auto& product_at(AnyProducts& products, int slot, int number) {
+  return products[slot / 2][number / 2][slot % 2 * 2 + number % 2];
+}
+
+// Where the runs of a thread's positions are; positions outside of the output have the runs of others.
+struct Positions {
+  const unsigned char* runs[image_fragments][2];
+  int shift[image_fragments][2];  // 16 bits if a run begins at an odd element
+  int position[image_fragments];  // of the first row, from the first one of the tile
+  uint32_t outside = 0;           // a bit for each row: those outside of the output
+
+  // From fragment `first` of the tile on, whose rows of the image are at `rows`.
+  __device__ Positions(const ImageShape& shape, const ImageCut& cut, int first, int tile_fragments,
+                       const unsigned char* rows) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, quad = lane / 4, member = lane % 4;
+    int row = first / cut.row_fragments, column = (first - row * cut.row_fragments) * 16;
+#pragma unroll
+    for (int m = 0; m < image_fragments; ++m) {
+      position[m] = row * shape.out[1] + column + quad;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int at = column + quad + 8 * r;
+        if (first + m >= tile_fragments || at >= shape.out[1]) outside |= 1u << (2 * m + r);
+        const int element = cut.first_run + min(at, shape.out[1] - 1) * shape.position_step();
+        runs[m][r] = rows + row * shape.stride[0] * cut.shared_row * 2 + element / 2 * 4 + member * 4;
+        shift[m][r] = element % 2 * 16;
+      }
+      if (first + m + 1 >= tile_fragments) continue;
+      column += 16;
+      if (column >= shape.out[1]) {
+        column = 0;
+        ++row;
+      }
+    }
+  }
+  __device__ bool is_outside(int slot) const { return outside >> slot & 1u; }
+};
+
+// Products of the runs of positions with the weights of a tile. run_chunks and even: those of the shape.
+template <class T, int run_chunks, bool even>
+class Multiplication {
+ public:
+  __device__ Multiplication(const ImageShape& shape, const ImageCut& cut, const unsigned char* weights)
+      : row_bytes_(cut.shared_row * 2) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, member = lane % 4;
+    const int last_pair = (run_chunks - 1) * chunk_elements + 2 * member, run_end = shape.lead() + shape.run();
+    in_first_ = shape.lead() == 1 && member == 0 ? 0xffff0000u : 0xffffffffu;
+    in_last_ = last_pair >= run_end ? 0u : last_pair + 1 == run_end ? 0x0000ffffu : 0xffffffffu;
+#pragma unroll
+    for (int n = 0; n < column_fragments / 2; ++n)
+      weights_at_[n] =
+          tensor_core::shared_address(weights) +
+          static_cast<uint32_t>((n * 16 + lane / 16 * 8 + lane % 8) * cut.filter_bytes + lane / 8 % 2 * 16);
+  }
+
+  // Adds those of all rows of the kernel.
+  __device__ void add(Products& products, const Positions& at, int kernel_rows) const {
+    // Whole steps of a tensor core's depth; the last row may end in half of one.
+    constexpr int at_once = run_chunks % 2 == 0 ? 1 : 2;
+    int row = 0;
+#pragma unroll 1
+    for (; row + at_once <= kernel_rows; row += at_once) add_rows<at_once>(products, at, row);
+    if (row < kernel_rows) add_rows<1>(products, at, row);
+  }
+
+ private:
+  template <int at_once>
+  __device__ void add_rows(Products& products, const Positions& at, int row) const {
+    constexpr int chunks = at_once * run_chunks;
+    const int runs_at = row * row_bytes_;
+    const uint32_t chunks_at = static_cast<uint32_t>(row * run_chunks * 16);
+#pragma unroll
+    for (int step = 0; step < (chunks + 1) / 2; ++step) {
+      uint32_t a_words[image_fragments][4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int chunk = 2 * step + half, of_run = chunk % run_chunks;
+#pragma unroll
+        for (int m = 0; m < image_fragments; ++m)
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            uint32_t& word = a_words[m][2 * half + r];
+            word = 0;
+            if (chunk >= chunks) continue;
+            const auto* const pair = reinterpret_cast<const uint32_t*>(at.runs[m][r] + (runs_at + of_run * 16) +
+                                                                       chunk / run_chunks * row_bytes_);
+            word = even ? pair[0] : __funnelshift_r(pair[0], pair[1], at.shift[m][r]);
+            if (even && of_run == 0) word &= in_first_;
+            if (of_run == run_chunks - 1) word &= in_last_;
+          }
+      }
+#pragma unroll
+      for (int n = 0; n < column_fragments; n += 2) {
+        uint32_t words[4];
+        tensor_core::load_matrices(words, weights_at_[n / 2] + chunks_at + step * 32);
+        const uint32_t b_words[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
+#pragma unroll
+        for (int m = 0; m < image_fragments; ++m)
+#pragma unroll
+          for (int k = 0; k < 2; ++k) tensor_core::add_product<T, false>(products[m][n + k], a_words[m], b_words[k]);
+      }
+    }
+  }
+
+  int row_bytes_;
+  // Of the pairs of elements of this thread in the first and the last chunk of a run, the bits that are of the run.
+  uint32_t in_first_, in_last_;
+  // Lanes give the addresses of the chunks of two fragments, which ldmatrix reads together.
+  uint32_t weights_at_[column_fragments / 2];
+};
+
+// Adds the products and their squares over the positions of a warp to the sums of each lane. Rows outside of the output
+// become 0.
+__device__ inline void add_to_sums(Products& products, const Positions& at, float (&sums)[lane_sums]) {
+  if (at.outside != 0) {
+#pragma unroll
+    for (int slot = 0; slot < 2 * image_fragments; ++slot)
+#pragma unroll
+      for (int i = 0; i < thread_sums / 2; ++i)
+        if (at.is_outside(slot)) product_at(products, slot, i) = 0;
+  }
+  float totals[thread_sums];  // of the products, then of their squares
+#pragma unroll
+  for (int i = 0; i < thread_sums / 2; ++i) {
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int slot = 0; slot < 2 * image_fragments; ++slot) {
+      const float value = product_at(products, slot, i);
+      sum += value;
+      squares += value * value;
+    }
+    totals[i] = sum;
+    totals[thread_sums / 2 + i] = squares;
+  }
+  add_lanes(totals);
+#pragma unroll
+  for (int i = 0; i < lane_sums; ++i) sums[i] += totals[i];
+}
+
+// Adds the sums of a block's warps, and stores them: to[filter].
+__device__ inline void store_sums(const float (&sums)[lane_sums], float* of_warps, int filters, PairOf<float>* to) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+#pragma unroll
+  for (int i = 0; i < lane_sums; ++i) {
+    const int number = lane / 4 * lane_sums + i, of_thread = number % (thread_sums / 2);
+    const int column = of_thread / product_width * 32 + lane % 4 * product_width + of_thread % product_width;
+    of_warps[(warp * 2 + number / (thread_sums / 2)) * image_columns + column] = sums[i];
+  }
+  __syncthreads();
+  if (thread >= image_columns || thread >= filters) return;
+  PairOf<float> total = {0, 0};
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
+    total.first += of_warps[2 * w * image_columns + thread];
+    total.second += of_warps[(2 * w + 1) * image_columns + thread];
+  }
+  to[thread] = total;
+}
+
+// Writes the positions of a tile that begins at `tile_position`, with bias and ReLU if there are any. own_filter: the
+// first of the thread's filters; those of its next part are 32 more.
+template <class T>
+__device__ void write_products(const ImageEpilogue<T>& epilogue, Products& products, const Positions& at,
+                               int64_t tile_position, int own_filter, int filters) {
+#pragma unroll
+  for (int part = 0; part < filter_parts; ++part) {
+    if (own_filter + part * 32 >= filters) break;
+    if (epilogue.bias || epilogue.relu) {
+      RowPart<T> bias = {};
+      if (epilogue.bias) bias = *reinterpret_cast<const RowPart<T>*>(epilogue.bias + own_filter + part * 32);
+#pragma unroll
+      for (int slot = 0; slot < 2 * image_fragments; ++slot)
+#pragma unroll
+        for (int k = 0; k < product_width; ++k) {
+          float& value = product_at(products, slot, part * product_width + k);
+          value += bias[k];
+          if (epilogue.relu) value = functions::Relu{}(value);
+        }
+    }
+#pragma unroll
+    for (int slot = 0; slot < 2 * image_fragments; ++slot) {
+      float values[product_width];
+#pragma unroll
+      for (int k = 0; k < product_width; ++k) values[k] = product_at(products, slot, part * product_width + k);
+      const int64_t target = (tile_position + at.position[slot / 2] + slot % 2 * 8) * filters + own_filter;
+      if (!at.is_outside(slot)) *reinterpret_cast<RowPart<T>*>(epilogue.out + target + part * 32) = RowPart<T>(values);
+    }
+  }
+}
+
 }  // namespace image_tile
 
 // run_chunks and even: those of the shape. If `partial` is not null, partial[group][filter] gets the sums of the
 // products of this block and of their squares, before they are rounded; there is then no bias and no ReLU.
-template <class T, int run_chunks, bool even, int fragments = image_fragments>
-__global__ void __launch_bounds__(image_threads, fragments > 2 ? 1 : image_blocks)
+template <class T, int run_chunks, bool even>
+__global__ void __launch_bounds__(image_threads, image_blocks)
     convolve_image(const __grid_constant__ ImageShape shape, const __grid_constant__ ImageCut cut, const T* data,
                    const T* weight, const ImageEpilogue<T> epilogue, PairOf<float>* partial) {
   using namespace tensor_core;
-  constexpr int column_fragments = image_columns / 8, parts = image_columns / 32;  // of eight filters of a thread
-  constexpr int thread_sums = 2 * product_width * parts, lane_sums = thread_sums / 8;
   extern __shared__ __align__(128) unsigned char image_shared[];
   let_next_start();
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int warps = static_cast<int>(blockDim.x) / 32, quad = lane / 4, member = lane % 4;
+  const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
   const int first_filter = static_cast<int>(blockIdx.x) % cut.column_tiles * image_columns;
+  const int own_filter = first_filter + static_cast<int>(threadIdx.x) % 4 * product_width;
   const int group = static_cast<int>(blockIdx.x) / cut.column_tiles;
-  const int row_bytes = cut.shared_row * 2, tile_bytes = cut.rows * row_bytes;
+  const int tile_bytes = cut.rows * cut.shared_row * 2;
   unsigned char* const shared_rows = image_shared + image_columns * cut.filter_bytes;
 
   const auto copy_tile = [&](int tile, int buffer) {
@@ -206,81 +401,8 @@ __global__ void __launch_bounds__(image_threads, fragments > 2 ? 1 : image_block
   image_tile::clear_borders<T>(shape, 2 * cut.rows, shared_rows);
   image_tile::load_weights(shape, weight, first_filter, image_shared);
 
-  // Of the pairs of elements of this thread in the first and the last chunk of a run, the bits that are of the run.
-  const int last_pair = (run_chunks - 1) * chunk_elements + 2 * member, run_end = shape.lead() + shape.run();
-  const uint32_t in_first = shape.lead() == 1 && member == 0 ? 0xffff0000u : 0xffffffffu;
-  const uint32_t in_last = last_pair >= run_end ? 0u : last_pair + 1 == run_end ? 0x0000ffffu : 0xffffffffu;
-  // Lanes give the addresses of the chunks of two fragments, which ldmatrix reads together.
-  uint32_t weights_at[column_fragments / 2];
-#pragma unroll
-  for (int n = 0; n < column_fragments / 2; ++n)
-    weights_at[n] = shared_address(image_shared) +
-                    static_cast<uint32_t>((n * 16 + lane / 16 * 8 + lane % 8) * cut.filter_bytes + lane / 8 % 2 * 16);
-
-  // Adds the products of some rows of the kernel to the sums.
-  using Sums = float[fragments][column_fragments][4];
-  const auto multiply_rows = [&]<int at_once>(std::integral_constant<int, at_once>, Sums& sums,
-                                              const unsigned char* const(&runs)[fragments][2],
-                                              const int(&shift)[fragments][2], int row) {
-    constexpr int chunks = at_once * run_chunks;
-    const int runs_at = row * row_bytes;
-    const uint32_t chunks_at = static_cast<uint32_t>(row * run_chunks * 16);
-#pragma unroll
-    for (int step = 0; step < (chunks + 1) / 2; ++step) {
-      uint32_t a_words[fragments][4];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int chunk = 2 * step + half, of_run = chunk % run_chunks;
-#pragma unroll
-        for (int m = 0; m < fragments; ++m)
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            uint32_t& word = a_words[m][2 * half + r];
-            word = 0;
-            if (chunk >= chunks) continue;
-            const auto* const pair = reinterpret_cast<const uint32_t*>(runs[m][r] + (runs_at + of_run * 16) +
-                                                                       chunk / run_chunks * row_bytes);
-            word = even ? pair[0] : __funnelshift_r(pair[0], pair[1], shift[m][r]);
-            if (even && of_run == 0) word &= in_first;
-            if (of_run == run_chunks - 1) word &= in_last;
-          }
-      }
-#pragma unroll
-      for (int n = 0; n < column_fragments; n += 2) {
-        uint32_t words[4];
-        load_matrices(words, weights_at[n / 2] + chunks_at + step * 32);
-        const uint32_t b_words[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
-#pragma unroll
-        for (int m = 0; m < fragments; ++m)
-#pragma unroll
-          for (int k = 0; k < 2; ++k) add_product<T, false>(sums[m][n + k], a_words[m], b_words[k]);
-      }
-    }
-  };
-
-  // Rows outside of the output add nothing to the sums per filter.
-  const auto clear_rows = [&](Sums& sums, uint32_t outside) {
-#pragma unroll
-    for (int slot = 0; slot < 2 * fragments; ++slot)
-#pragma unroll
-      for (int i = 0; i < 2 * column_fragments; ++i)
-        if (outside >> slot & 1u) sums[slot / 2][i / 2][slot % 2 * 2 + i % 2] = 0;
-  };
-  const int own_filter = first_filter + member * product_width;  // the first of a part; of the next one 32 more
-  const auto finish = [&](Sums& sums, int part) {
-    RowPart<T> bias = {};
-    if (epilogue.bias) bias = *reinterpret_cast<const RowPart<T>*>(epilogue.bias + own_filter + part * 32);
-#pragma unroll
-    for (int slot = 0; slot < 2 * fragments; ++slot)
-#pragma unroll
-      for (int k = 0; k < product_width; ++k) {
-        float& value = sums[slot / 2][part * 4 + k / 2][slot % 2 * 2 + k % 2];
-        value += bias[k];
-        if (epilogue.relu) value = functions::Relu{}(value);
-      }
-  };
-
-  float lane_totals[lane_sums] = {};
+  const image_tile::Multiplication<T, run_chunks, even> multiplication(shape, cut, image_shared);
+  float sums[image_tile::lane_sums] = {};
   int buffer = 0;
   for (int tile = group; tile < cut.tiles; tile += cut.groups, buffer ^= 1) {
     copy_tile(tile + cut.groups, buffer ^ 1);
@@ -289,96 +411,18 @@ __global__ void __launch_bounds__(image_threads, fragments > 2 ? 1 : image_block
     const int image = tile / cut.image_tiles, first_row = (tile - image * cut.image_tiles) * cut.tile_rows;
     const int64_t tile_position = (int64_t{image} * shape.out[0] + first_row) * shape.out[1];
     const int tile_fragments = min(cut.tile_rows, shape.out[0] - first_row) * cut.row_fragments;
-    for (int first = warp * fragments; first < tile_fragments; first += warps * fragments) {
-      // Where the runs of this thread's positions are, rows `quad` and `quad + 8` of each fragment; positions outside
-      // of the output have the runs of others.
-      const unsigned char* runs[fragments][2];
-      int shift[fragments][2];  // 16 bits if a run begins at an odd element
-      int position[fragments];  // of row `quad`, from the first one of the tile
-      uint32_t outside = 0;     // a bit for each of these rows: those outside of the output
-      int row = first / cut.row_fragments, column = (first - row * cut.row_fragments) * 16;
-#pragma unroll
-      for (int m = 0; m < fragments; ++m) {
-        position[m] = row * shape.out[1] + column + quad;
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = column + quad + 8 * r;
-          if (first + m >= tile_fragments || at >= shape.out[1]) outside |= 1u << (2 * m + r);
-          const int element = cut.first_run + min(at, shape.out[1] - 1) * shape.position_step();
-          runs[m][r] =
-              shared_rows + buffer * tile_bytes + row * shape.stride[0] * row_bytes + element / 2 * 4 + member * 4;
-          shift[m][r] = element % 2 * 16;
-        }
-        if (first + m + 1 >= tile_fragments) continue;
-        column += 16;
-        if (column >= shape.out[1]) {
-          column = 0;
-          ++row;
-        }
-      }
-
-      Sums sums = {};
-      // Whole steps of a tensor core's depth; the last row may end in half of one.
-      constexpr int at_once = run_chunks % 2 == 0 ? 1 : 2;
-      int kernel_row = 0;
-#pragma unroll 1
-      for (; kernel_row + at_once <= shape.kernel[0]; kernel_row += at_once)
-        multiply_rows(std::integral_constant<int, at_once>{}, sums, runs, shift, kernel_row);
-      if (kernel_row < shape.kernel[0]) multiply_rows(std::integral_constant<int, 1>{}, sums, runs, shift, kernel_row);
-
-      if (partial) {
-        if (outside != 0) clear_rows(sums, outside);
-        float totals[thread_sums];  // of the products, then of their squares
-#pragma unroll
-        for (int i = 0; i < thread_sums / 2; ++i) {
-          float sum = 0, squares = 0;
-#pragma unroll
-          for (int slot = 0; slot < 2 * fragments; ++slot) {
-            const float value = sums[slot / 2][i / 2][slot % 2 * 2 + i % 2];
-            sum += value;
-            squares += value * value;
-          }
-          totals[i] = sum;
-          totals[thread_sums / 2 + i] = squares;
-        }
-        image_tile::add_lanes(totals);
-#pragma unroll
-        for (int i = 0; i < lane_sums; ++i) lane_totals[i] += totals[i];
-      }
-#pragma unroll
-      for (int part = 0; part < parts; ++part) {
-        if (own_filter + part * 32 >= shape.filters) break;
-        if (epilogue.bias || epilogue.relu) finish(sums, part);
-#pragma unroll
-        for (int slot = 0; slot < 2 * fragments; ++slot) {
-          float values[product_width];
-#pragma unroll
-          for (int k = 0; k < product_width; ++k) values[k] = sums[slot / 2][part * 4 + k / 2][slot % 2 * 2 + k % 2];
-          const int64_t at = (tile_position + position[slot / 2] + slot % 2 * 8) * shape.filters + own_filter;
-          if (!(outside >> slot & 1u))
-            *reinterpret_cast<RowPart<T>*>(epilogue.out + at + part * 32) = RowPart<T>(values);
-        }
-      }
+    for (int first = warp * image_fragments; first < tile_fragments; first += warps * image_fragments) {
+      const image_tile::Positions at(shape, cut, first, tile_fragments, shared_rows + buffer * tile_bytes);
+      image_tile::Products products = {};
+      multiplication.add(products, at, shape.kernel[0]);
+      if (partial) image_tile::add_to_sums(products, at, sums);
+      image_tile::write_products(epilogue, products, at, tile_position, own_filter, shape.filters);
     }
     __syncthreads();  // before the next rows but one are copied
   }
-  if (!partial) return;
-
-  auto* const of_warps = reinterpret_cast<float*>(image_shared);  // [warps][2][image_columns]
-#pragma unroll
-  for (int i = 0; i < lane_sums; ++i) {
-    const int number = quad * lane_sums + i, of_thread = number % (thread_sums / 2);
-    const int column = of_thread / product_width * 32 + member * product_width + of_thread % product_width;
-    of_warps[(warp * 2 + number / (thread_sums / 2)) * image_columns + column] = lane_totals[i];
-  }
-  __syncthreads();
-  if (thread >= image_columns || first_filter + thread >= shape.filters) return;
-  PairOf<float> total = {0, 0};
-  for (int w = 0; w < warps; ++w) {
-    total.first += of_warps[2 * w * image_columns + thread];
-    total.second += of_warps[(2 * w + 1) * image_columns + thread];
-  }
-  partial[int64_t{group} * shape.filters + first_filter + thread] = total;
+  if (partial)
+    image_tile::store_sums(sums, reinterpret_cast<float*>(image_shared), shape.filters - first_filter,
+                           partial + int64_t{group} * shape.filters + first_filter);
 }
 
 }  // namespace symbind::cuda_backend

@@ -19,7 +19,7 @@ inline constexpr int gradient_filters = 64;     // of a tile
 inline constexpr int gradient_row_bytes = 128;  // of the gradients of one position
 inline constexpr int pixel_bytes = 8;           // four channels
 inline constexpr int step_positions = 16;       // of the output: the depth of a tensor core's product
-inline constexpr int gradient_most_threads = 256;
+inline constexpr int gradient_warps = 4;        // of a block, at most
 
 // The convolution, and where the image is in shared memory. Pixels are counted unless bytes are named.
 struct ImageGradientShape : ImageShape {
@@ -51,7 +51,7 @@ struct ImageGradientCut {
 };
 
 inline ImageGradientCut cut_image_gradient(const ImageGradientShape& shape, int warp_chunks, int tile_rows,
-                                           int most_warps, int blocks) {
+                                           int blocks) {
   ImageGradientCut cut;
   cut.tile_rows = tile_rows;
   cut.image_tiles = (shape.out[0] + tile_rows - 1) / tile_rows;
@@ -59,7 +59,7 @@ inline ImageGradientCut cut_image_gradient(const ImageGradientShape& shape, int 
   cut.filter_tiles = (shape.filters + gradient_filters - 1) / gradient_filters;
   cut.groups = std::clamp(blocks / cut.filter_tiles, 1, cut.tiles);
   cut.tap_warps = (shape.pixel_chunks() + warp_chunks - 1) / warp_chunks;
-  cut.depth_parts = std::max(most_warps / cut.tap_warps, 1);
+  cut.depth_parts = std::max(gradient_warps / cut.tap_warps, 1);
   cut.rows = shape.rows_under(tile_rows);
   cut.shared_bytes = 2 * tile_rows * shape.row_steps() * step_positions * gradient_row_bytes +
                      cut.rows * (shape.pixel_row_bytes() + shape.staged_row() * 2) + 16;  // and a chunk of zeros
@@ -132,7 +132,7 @@ __device__ void widen_pixels(const ImageGradientShape& shape, int rows, const un
 // warp_chunks: chunks of two pixels of the kernel whose taps a warp has. partial[part of the sums][filter][tap], with
 // the filters of all tiles and eight taps for every chunk of all warps.
 template <class T, int warp_chunks, int blocks>
-__global__ void __launch_bounds__(gradient_most_threads, blocks)
+__global__ void __launch_bounds__(32 * gradient_warps, blocks)
     sum_image_gradient(const __grid_constant__ ImageGradientShape shape, const __grid_constant__ ImageGradientCut cut,
                        const T* data, const T* dy, float* partial) {
   using namespace tensor_core;

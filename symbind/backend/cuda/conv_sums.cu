@@ -54,10 +54,8 @@ void queue_relu_gradient(cudaStream_t stream, const ConvolutionProblem& problem,
   const ChannelShape shape = data_shape(problem);
   const auto queue_with = [&]<class T, class Results>(std::type_identity<T>, const Results& results) {
     T* const gradient = static_cast<T*>(arrays.data);
-    bool wide = true;
-    for (const void* array :
-         {static_cast<const void*>(arrays.data), arrays.more_grad, arrays.activation, arrays.norm_data, arrays.mean})
-      wide &= aligned_for_packs(array);
+    const bool wide =
+        all_aligned_for_packs({arrays.data, arrays.more_grad, arrays.activation, arrays.norm_data, arrays.mean});
     queue_channel_sums<T>(
         stream, shape, wide,
         ReluGradientSums<T, Results>{gradient, static_cast<const T*>(arrays.more_grad),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 
@@ -23,6 +24,9 @@ inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
 }
 
 inline bool aligned_for_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+inline bool all_aligned_for_packs(std::initializer_list<const void*> addresses) {
+  return std::all_of(addresses.begin(), addresses.end(), aligned_for_packs);
+}
 
 // Converts an element to another type, by the rules of the CPU.
 template <class To, class From>

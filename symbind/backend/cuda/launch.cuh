@@ -1,7 +1,8 @@
 // Launches that overlap: a kernel is scheduled while the one before it on the stream still runs, which hides what a
 // launch costs (programmatic dependent launch, from compute capability 9.0 on). The first kernel calls
-// let_next_start(), and the second wait_for_previous() before it reads or writes memory. Both must be kernels of ours,
-// one right after the other on the stream.
+// let_next_start(), and the second wait_for_previous() before it writes memory. Before that it may read only what was
+// complete when the first kernel of such a chain, which is queued normally, started. All must be kernels of ours, one
+// right after the other on the stream.
 #pragma once
 
 #include <type_traits>

@@ -48,7 +48,7 @@ __global__ void pool(const T* x, T* y, PoolWindows w, int64_t count) {
     const Plane in(position, w.in, w.channels, w.last), out(position, w.out, w.channels, w.last);
     const Window window(w, position.at);
     C result[width] = {};
-    constexpr int at_once = kind == PoolKind::avg ? 4 : 1;  // averages are often of the whole image
+    constexpr int at_once = kind == PoolKind::avg ? 4 : 1;  // averages are often of large windows
     each_in<at_once>(window.begin, window.end, [&](int d, int h, int v) {
       const auto values = read<T, width>(x, in.offset(in.index(d, h, v)));
       for (int k = 0; k < width; ++k) {

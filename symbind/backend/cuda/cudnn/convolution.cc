@@ -307,11 +307,14 @@ std::shared_ptr<Plan> Library::stored(const ConvolutionProblem& problem) {
   const TuningFile::Numbers numbers = choice->numbers;
   try {
     if (problem.epilogue.any() && numbers[0] == as_pass) return found(without_epilogue(problem)).plan;
-    for (auto& plan : own_plans(problem))
-      if (plan->numbers() == numbers) {
-        explain(problem, *plan, join("found in ", tuned_.path()));
-        return plan;
-      }
+    if (std::ranges::any_of(kernels_of_ours, [&](const OwnKernel& ours) { return ours.number == numbers[0]; })) {
+      for (auto& plan : own_plans(problem))
+        if (plan->numbers() == numbers) {
+          explain(problem, *plan, join("found in ", tuned_.path()));
+          return plan;
+        }
+      return nullptr;
+    }
     for (const Form& form : forms_of(problem)) {
       if (form.number != numbers[0]) continue;
       Descriptor graph = describe_graph(handle_, form.problem);
