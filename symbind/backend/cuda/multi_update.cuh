@@ -16,9 +16,16 @@
 
 namespace symbind::cuda_backend {
 
-// The arguments of a launch are copied with it and may have 32 KB: operators with few arrays have a kernel that takes
-// less than 4 KB.
+// The arguments of a launch are copied with it and may have 32 KB, or 4 KB with drivers before CUDA 12.1: operators
+// with few arrays, and such drivers, have a kernel that takes less than 4 KB.
 inline constexpr int few_arrays = 32, many_arrays = 192;
+inline bool has_large_arguments() {
+  static const bool has = [] {
+    int driver = 0;
+    return cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12010;
+  }();
+  return has;
+}
 inline constexpr int elements_ahead = 4;  // that a thread reads before it writes the first
 inline constexpr int64_t most_blocks_of_array = 1024;
 
@@ -149,7 +156,7 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
     }
   };
   return make_step(node,
-                   [queue, few = node.outputs.size() <= few_arrays](const Args& args) {
+                   [queue, few = node.outputs.size() <= few_arrays || !has_large_arguments()](const Args& args) {
                      if (few)
                        queue(args, std::integral_constant<int, few_arrays>{});
                      else
