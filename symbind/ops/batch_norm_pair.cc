@@ -158,7 +158,7 @@ bool is_pair(const BatchNorm& first, const BatchNorm& second) {
 void register_batch_norm_pair(OpRegistry& registry) {
   add_internal(registry, "_BatchNorm_Pair", define_pair);
   add_internal(registry, "_backward_BatchNorm_Pair", define_pair_grad);
-  add_internal(registry, "_backward_BatchNorm_Pair_From_Sums", define_pair_grad_from_sums);
+  add_internal(registry, "_backward_BatchNorm_Pair_Sums", define_pair_grad_from_sums);
 }
 
 }  // namespace symbind

@@ -70,7 +70,7 @@ Graph fused(const Symbol& symbol, const Before& before = {}, const KernelCheck& 
 
 int pairs(const Graph& graph) { return count_op(graph, "_BatchNorm_Pair"); }
 int pair_gradients(const Graph& graph) { return count_op(graph, "_backward_BatchNorm_Pair"); }
-int pair_gradients_from_sums(const Graph& graph) { return count_op(graph, "_backward_BatchNorm_Pair_From_Sums"); }
+int pair_gradients_from_sums(const Graph& graph) { return count_op(graph, "_backward_BatchNorm_Pair_Sums"); }
 
 class FuseNormPair : public ::testing::Test {
  protected:
@@ -165,7 +165,7 @@ TEST_F(FuseNormPair, ReadsSumsThatAConvolutionHasComputed) {
   EXPECT_EQ(pair_gradients(graph), 0);
   ASSERT_EQ(pair_gradients_from_sums(graph), 1);
   EXPECT_EQ(count_op(graph, "_backward_BatchNorm_From_Sums") + count_op(graph, "_backward_BatchNorm"), 0);
-  const GraphNode& backward = node_of(graph, "_backward_BatchNorm_Pair_From_Sums");
+  const GraphNode& backward = node_of(graph, "_backward_BatchNorm_Pair_Sums");
   const GraphNode& convolution = node_of(graph, "_backward_Convolution_Add_Relu");
   const GraphNode& forward = node_of(graph, "_BatchNorm_Pair");
   const TensorId y = forward.first_output, g = convolution.first_output;

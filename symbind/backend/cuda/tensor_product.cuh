@@ -20,6 +20,7 @@
 
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/packed.cuh"
 
 namespace symbind::cuda_backend {
 
@@ -142,17 +143,6 @@ __device__ void add_product(float (&sums)[4], const uint32_t (&a)[4], const uint
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
 }
 
-// Two neighbouring elements of 16 bits.
-template <class T>
-__device__ uint32_t pair_of(float first, float second) {
-  uint32_t pair;
-  if constexpr (std::is_same_v<T, float16>)
-    asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
-  else
-    asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
-  return pair;
-}
-
 }  // namespace tensor_core
 
 // Eight neighbouring elements.
@@ -166,7 +156,7 @@ struct alignas(16) RowPart {
 #pragma unroll
     for (int i = 0; i < product_width; i += 4 / static_cast<int>(sizeof(T))) {
       if constexpr (sizeof(T) == 2)
-        words[i / 2] = tensor_core::pair_of<T>(values[i], values[i + 1]);
+        words[i / 2] = rounded_pair<T>(values[i], values[i + 1]);
       else
         words[i] = __float_as_uint(values[i]);
     }
@@ -248,9 +238,8 @@ __device__ void copy_transposed(unsigned char* to, const ProductShape& shape, co
 //   by_depth                  is b (depth, columns)?
 //   sums_by_tile              are the sums of a tile added up first, for precision? Takes 16 registers.
 //   operands, operand(i)      the arrays of the result's shape that it reads, which come through the ring
-//   load(index, inside)       what else it reads for this part of a row, if that is inside the result. Called before
-//   the
-//                             products of the tile are computed.
+//   load(index, inside)       what else it reads for this part of a row, if that is inside the result. Called
+//                             before the products of the tile are computed.
 //   write(index, column, inside, parts, loaded, values, sums)
 //                             writes what it makes of the products and of its parts of the operands, and adds to the
 //                             sums of their columns. Products and parts that are not inside the result are zeros; their
