@@ -452,6 +452,21 @@ void Plan::run_forward(const NodeCallback* callback) {
 void Plan::run_backward(const NodeCallback* callback) { run(backward_, {.node = callback}); }
 void Plan::run_backward(const MilestoneCallback& reached) { run(backward_, {.milestone = &reached}); }
 
+template <class Work>
+void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) const {
+  const auto mark_written = [&] {
+    for (const Part* part : parts)
+      for (const size_t index : part->writes) outside_[index].storage().bump();
+  };
+  try {
+    work();
+  } catch (...) {  // earlier steps have already written
+    mark_written();
+    throw;
+  }
+  mark_written();
+}
+
 void Plan::run_forward_backward(const MilestoneCallback* reached) {
   if (!joined_ || poison_ || profiler::records_plans()) {  // the latter two work between the parts, or the steps
     run_forward();
@@ -492,20 +507,6 @@ void Plan::run_part(Part& part, const Callbacks& callbacks) {
   } else {
     for (Stretch& stretch : part.stretches) run_stretch(part, stretch, callbacks.milestone);
   }
-}
-
-void Plan::run_and_mark(std::span<const Part* const> parts, const std::function<void()>& work) const {
-  const auto mark_written = [&] {
-    for (const Part* part : parts)
-      for (const size_t index : part->writes) outside_[index].storage().bump();
-  };
-  try {
-    work();
-  } catch (...) {  // earlier steps have already written
-    mark_written();
-    throw;
-  }
-  mark_written();
 }
 
 void Plan::run_step(const Step& step) const {

@@ -187,7 +187,8 @@ class Plan {
   void run(Part& part, const Callbacks& callbacks);
   void run_part(Part& part, const Callbacks& callbacks);
   // Runs work that writes the results of these parts.
-  void run_and_mark(std::span<const Part* const> parts, const std::function<void()>& work) const;
+  template <class Work>
+  void run_and_mark(std::span<const Part* const> parts, const Work& work) const;
   void run_step(const Step& step) const;
   void poison_arenas() const;
   void poison_results(const Part& part) const;
