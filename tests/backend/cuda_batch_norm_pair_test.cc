@@ -130,14 +130,7 @@ TEST_F(CudaBatchNormPair, DoesNotDependOnTheAlignment) {
 // ---- In a network ---------------------------------------------------------------------------------------------------
 
 Symbol convolved(const Symbol& data, const std::string& name, int64_t filters, int64_t kernel, int64_t stride) {
-  Convolution p;
-  p.kernel = {kernel, kernel};
-  p.pad = {kernel / 2, kernel / 2};
-  p.stride = {stride, stride};
-  p.num_filter = filters;
-  p.no_bias = true;
-  p.cudnn_tune = "off";  // the same engine in every network
-  return norm(convolution(data, p, name), name + "_bn");
+  return norm(convolution(data, untuned(filters, kernel, stride), name), name + "_bn");
 }
 
 // Units with a convolution as their shortcut, without and with a stride, each before a unit without one.

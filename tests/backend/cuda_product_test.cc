@@ -41,11 +41,7 @@ struct Convolved {
 // 128 columns, those of 64 are for no more filters than that. Gradients have tiles of 64, and fewer slices of their
 // arrays in shared memory where the weight is large.
 Convolution convolved(int64_t filters, const std::string& layout = "NHWC") {
-  Convolution p;
-  p.kernel = {1, 1};
-  p.num_filter = filters;
-  p.no_bias = true;
-  p.cudnn_tune = "off";
+  Convolution p = untuned(filters);
   p.layout = layout;
   return p;
 }

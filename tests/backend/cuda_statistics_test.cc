@@ -32,19 +32,6 @@ class CudaStatistics : public GpuTest {
   void TearDown() override { ::unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT"); }
 };
 
-// Without tuning the first kernel that computes the statistics is used, whether it is the fastest or not: of 1 × 1
-// convolutions without a stride a product of ours, of others an engine of cuDNN.
-Convolution untuned(int64_t filters, int64_t kernel = 1, int64_t stride = 1) {
-  Convolution p;
-  p.kernel = {kernel, kernel};
-  p.pad = {kernel / 2, kernel / 2};
-  p.stride = {stride, stride};
-  p.num_filter = filters;
-  p.no_bias = true;
-  p.cudnn_tune = "off";
-  return p;
-}
-
 // ---- The convolution ------------------------------------------------------------------------------------------------
 
 struct Convolved {

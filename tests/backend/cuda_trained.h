@@ -9,6 +9,7 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
 #include "symbind/ops/batch_norm.h"
+#include "symbind/ops/conv.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -18,6 +19,18 @@ namespace symbind::testing {
 // Its moving statistics are those of the last batch.
 inline Symbol norm(const Symbol& data, const std::string& name) {
   return batch_norm(data, {.momentum = 0, .fix_gamma = false}, name);
+}
+
+// Without tuning the first kernel that suits is used, whether it is the fastest or not, and the same in every network.
+inline Convolution untuned(int64_t filters, int64_t kernel = 1, int64_t stride = 1) {
+  Convolution p;
+  p.kernel = {kernel, kernel};
+  p.pad = {kernel / 2, kernel / 2};
+  p.stride = {stride, stride};
+  p.num_filter = filters;
+  p.no_bias = true;
+  p.cudnn_tune = "off";
+  return p;
 }
 
 struct Trained {
