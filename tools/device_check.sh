@@ -8,7 +8,7 @@
 #   cuda       the tests of the CUDA backend, and networks with poisoned memory
 #   tests      every other C++ test
 #   python     the tests of the Python package, where nanobind and pytest are installed
-#   sanitize   tests of the CUDA backend under compute-sanitizer (only when asked for)
+#   sanitize   tests of our own CUDA kernels under compute-sanitizer (only when asked for)
 #   bench      steps and predictions of ResNet-50 and of small networks, here, in JAX and in PyTorch (whose Python PEER_JAX and
 #              PEER_TORCH name: python3), fit beside a bare step, and where the time goes, by class and, where CUPTI is
 #              installed, by kernel (only when asked for)
@@ -16,6 +16,7 @@
 # Without a PART: cuda, tests, python.
 #   DEVICE_CHECK_SECONDS=570   when to stop
 #   DEVICE_CHECK_FILTER=…      the tests of cuda and of sanitize, as for --gtest_filter
+#   DEVICE_CHECK_TOOLS=…       what sanitize runs: racecheck and memcheck
 #   DEVICE_CHECK_GO_ON=1       bench keeps the rows of the call before and measures only what that had no time for
 #   SYMBIND_LAPACK_LIBRARY=…   libscipy_openblas.so; without it one that SciPy brought is used, and where there is none, tests
 #                              that factorize matrices on the CPU are skipped
@@ -61,14 +62,15 @@ part() {
   return $status
 }
 
-# gtest_jobs PROGRAM MOST FILTER [VARIABLE=VALUE]: a line per shard of a test program, MOST of them if it has as many tests.
+# gtest_jobs PROGRAM MOST FILTER [PREFIX]: a line per shard of a test program, MOST of them if it has as many tests. The prefix,
+# variables or a command that runs the program, comes before it.
 gtest_jobs() {
-  local program=$1 most=$2 filter=$3 setting=${4:-} count shard
+  local program=$1 most=$2 filter=$3 prefix=${4:-} count shard
   [[ -x $program ]] || return
   count=$("$program" --gtest_list_tests --gtest_filter="$filter" 2>/dev/null | grep -c '^  ')
   ((count < most)) && most=$count
   for ((shard = 0; shard < most; shard++)); do
-    echo "env $setting GTEST_TOTAL_SHARDS=$most GTEST_SHARD_INDEX=$shard $program --gtest_filter='$filter'"
+    echo "env GTEST_TOTAL_SHARDS=$most GTEST_SHARD_INDEX=$shard $prefix $program --gtest_filter='$filter'"
   done
 }
 
@@ -166,9 +168,15 @@ all_jobs() {
   fi
 }
 run_jobs tests 400 < <(all_jobs)
-wants sanitize && command -v compute-sanitizer >/dev/null &&
-  part memcheck 300 compute-sanitizer --error-exitcode 1 "$backend" --gtest_brief=1 \
-    --gtest_filter="${DEVICE_CHECK_FILTER:-CudaOps.*:CudaMoves.*:CudaLayers.*BatchNorm*:CudaLayers.*Pooling*:CudaLayers.Reorders*-*Products*}"
+# Our own kernels, a process for each test: racecheck first, as it takes longer.
+sanitize_jobs() {
+  local own='CudaBatchNormPair.*:CudaReluSigns.*:CudaStatistics.*:CudaProduct.*:Cuda/OneFirstLayer.*:CudaMaxPool.*'
+  own+=':CudaUpdate.*:CudaScaledLoss.*:CudaGradientWatch.*:CudaLayers.*:CudaMoves.*:CudaOps.*'
+  for tool in ${DEVICE_CHECK_TOOLS:-racecheck memcheck}; do
+    gtest_jobs "$backend" 999 "${DEVICE_CHECK_FILTER:-$own}" "timeout 150 compute-sanitizer --tool $tool --error-exitcode 1"
+  done
+}
+wants sanitize && command -v compute-sanitizer >/dev/null && run_jobs sanitize 400 < <(sanitize_jobs)
 unset SYMBIND_TF32
 
 # Ours and the peers in one table, fit beside a bare step, and where the time goes.
