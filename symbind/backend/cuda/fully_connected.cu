@@ -84,33 +84,36 @@ struct FewRows {
         few_are_data(size.rows <= size.hidden) {}
 };
 
-// A warp for each of the many rows. most: the largest number of few rows; width: the elements read at once.
-template <class T, int most, int width>
+// A warp for each of the many rows and `at_once` of the few ones, whose elements are all loaded before they are
+// multiplied. width: the elements that are read with one access.
+template <class T, int at_once, int width>
 __global__ void multiply_few_rows(FewRows size, const T* few, const T* many, const T* bias, T* out) {
   using C = compute_type<T>;
   constexpr int warps = block_size / 32;
-  const int64_t row = int64_t{blockIdx.x} * warps + threadIdx.x / 32;
+  const int64_t row = int64_t{blockIdx.x} * warps + threadIdx.x / 32, first = int64_t{blockIdx.y} * at_once;
   if (row >= size.many) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  C sums[most] = {};
+  const T* of_few[at_once];
+#pragma unroll
+  for (int i = 0; i < at_once; ++i) of_few[i] = few + min(first + i, size.few - 1) * size.inner;
+  C sums[at_once] = {};
+#pragma unroll 4
   for (int64_t k = lane * width; k < size.inner; k += 32 * width) {
-    const auto of_many = *reinterpret_cast<const Pack<T, width>*>(many + row * size.inner + k);
+    const auto from_many = *reinterpret_cast<const Pack<T, width>*>(many + row * size.inner + k);
 #pragma unroll
-    for (int i = 0; i < most; ++i) {
-      if (i >= size.few) break;
-      const auto of_few = *reinterpret_cast<const Pack<T, width>*>(few + i * size.inner + k);
+    for (int i = 0; i < at_once; ++i) {
+      const auto from_few = *reinterpret_cast<const Pack<T, width>*>(of_few[i] + k);
 #pragma unroll
-      for (int e = 0; e < width; ++e) sums[i] += load(of_few.element[e]) * load(of_many.element[e]);
+      for (int e = 0; e < width; ++e) sums[i] += load(from_few.element[e]) * load(from_many.element[e]);
     }
   }
 #pragma unroll
-  for (int i = 0; i < most; ++i) {
-    if (i >= size.few) break;
+  for (int i = 0; i < at_once; ++i) {
     for (int offset = 16; offset > 0; offset /= 2) sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], offset);
-    if (lane != 0) continue;
-    const int64_t of_weight = size.few_are_data ? row : i;
+    if (lane != 0 || first + i >= size.few) continue;
+    const int64_t of_weight = size.few_are_data ? row : first + i;
     if (bias) sums[i] += load(bias[of_weight]);
-    out[size.few_are_data ? i * size.many + row : row * size.few + i] = store<T>(sums[i]);
+    out[size.few_are_data ? (first + i) * size.many + row : row * size.few + first + i] = store<T>(sums[i]);
   }
 }
 
@@ -131,12 +134,13 @@ std::unique_ptr<Kernel> build_few_rows(const NodeView& node) {
       const T* const bias = has_bias ? args.in<T>(2) : nullptr;
       const T *const few = size.few_are_data ? data : weight, *const many = size.few_are_data ? weight : data;
       const bool wide = aligned_for_packs(few) && aligned_for_packs(many) && size.inner % widest<T> == 0;
+      constexpr int64_t warps = block_size / 32, several = 4;
       const auto kernel = size.few == 1
                               ? (wide ? multiply_few_rows<T, 1, widest<T>> : multiply_few_rows<T, 1, 1>)
-                              : (wide ? multiply_few_rows<T, most_few, widest<T>> : multiply_few_rows<T, most_few, 1>);
-      constexpr int64_t warps = block_size / 32;
-      kernel<<<static_cast<unsigned>((size.many + warps - 1) / warps), block_size, 0, stream_of(args)>>>(
-          size, few, many, bias, args.out<T>());
+                              : (wide ? multiply_few_rows<T, several, widest<T>> : multiply_few_rows<T, several, 1>);
+      const dim3 grid(static_cast<unsigned>((size.many + warps - 1) / warps),
+                      static_cast<unsigned>(size.few == 1 ? 1 : (size.few + several - 1) / several));
+      kernel<<<grid, block_size, 0, stream_of(args)>>>(size, few, many, bias, args.out<T>());
     });
   });
 }
