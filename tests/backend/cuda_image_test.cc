@@ -14,6 +14,7 @@
 #include "symbind/ops/conv_fused.h"
 #include "symbind/ops/conv_statistics.h"
 
+#include "tests/backend/cuda_convolved.h"
 #include "tests/backend/cuda_trained.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/networks.h"
@@ -29,22 +30,6 @@ class CudaImage : public GpuTest {
   }
 };
 
-struct Convolved {
-  int64_t batch, rows, columns, channels, filters;
-  Tuple kernel, stride, pad;
-
-  Shape data() const { return {batch, rows, columns, channels}; }
-  Shape weight() const { return {filters, kernel[0], kernel[1], channels}; }
-  Shape output() const {
-    return {batch, (rows + 2 * pad[0] - kernel[0]) / stride[0] + 1, (columns + 2 * pad[1] - kernel[1]) / stride[1] + 1,
-            filters};
-  }
-};
-std::ostream& operator<<(std::ostream& out, const Convolved& c) {
-  return out << "data " << c.data() << ", weight " << c.weight() << ", stride " << Shape(c.stride) << ", pad "
-             << Shape(c.pad);
-}
-
 // The first layers of networks in small; widths for copies of 16, 4 and 2 bytes; runs that begin at odd elements, with
 // and without padding; filters that do not fill a tile, and several tiles; fewer rows than a tile has; several tiles
 // for each block; kernels that reach beyond the image on both sides.
@@ -58,52 +43,6 @@ const std::vector<Convolved> convolutions = {
     {1, 7, 9, 3, 8, {7, 7}, {2, 2}, {0, 3}},     {1, 12, 64, 3, 64, {6, 8}, {3, 2}, {0, 5}},
     {300, 20, 20, 3, 16, {7, 7}, {2, 4}, {3, 3}}};
 
-Convolution params_of(const Convolved& c) {
-  Convolution p;
-  p.kernel = c.kernel;
-  p.stride = c.stride;
-  p.pad = c.pad;
-  p.num_filter = c.filters;
-  p.no_bias = true;
-  p.cudnn_tune = "off";  // our kernel is used, whether it is the fastest or not
-  p.layout = "NHWC";
-  return p;
-}
-
-NDArray whole_numbers(const Shape& shape, uint64_t seed, DType dtype) {
-  return random_array(shape, seed, -1, 1, DType::int32).astype(dtype);
-}
-
-// Calls visit(index of the output's first filter, index in a filter of the weight, index in the data) for every pair of
-// an output's position and an element of the kernel that is inside the image.
-template <class Visit>
-void each_product(const Convolved& c, Visit visit) {
-  const Shape output = c.output();
-  size_t position = 0;
-  for (int64_t image = 0; image < c.batch; ++image)
-    for (int64_t row = 0; row < output[1]; ++row)
-      for (int64_t column = 0; column < output[2]; ++column, ++position)
-        for (int64_t i = 0; i < c.kernel[0]; ++i)
-          for (int64_t j = 0; j < c.kernel[1]; ++j) {
-            const int64_t y = row * c.stride[0] - c.pad[0] + i, x = column * c.stride[1] - c.pad[1] + j;
-            if (y < 0 || y >= c.rows || x < 0 || x >= c.columns) continue;
-            for (int64_t channel = 0; channel < c.channels; ++channel)
-              visit(position * static_cast<size_t>(c.filters),
-                    static_cast<size_t>((i * c.kernel[1] + j) * c.channels + channel),
-                    static_cast<size_t>(((image * c.rows + y) * c.columns + x) * c.channels + channel));
-          }
-}
-
-std::vector<double> expected_output(const Convolved& c, const NDArray& data, const NDArray& weight) {
-  const auto x = data.to_vector<double>(), w = weight.to_vector<double>();
-  const auto filters = static_cast<size_t>(c.filters), of_filter = w.size() / filters;
-  std::vector<double> output(static_cast<size_t>(c.output().size()));
-  each_product(c, [&](size_t first, size_t tap, size_t at) {
-    for (size_t f = 0; f < filters; ++f) output[first + f] += x[at] * w[f * of_filter + tap];
-  });
-  return output;
-}
-
 std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradient, const NDArray& data) {
   const auto dy = gradient.to_vector<double>(), x = data.to_vector<double>();
   const auto filters = static_cast<size_t>(c.filters);
@@ -113,11 +52,6 @@ std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradien
     for (size_t f = 0; f < filters; ++f) weight[f * of_filter + tap] += dy[first + f] * x[at];
   });
   return weight;
-}
-
-std::vector<NDArray> on_gpu(std::vector<NDArray> arrays) {
-  for (NDArray& array : arrays) array = array.as_copy_in(gpu(0));
-  return arrays;
 }
 
 constexpr DType types[] = {DType::float16, DType::bfloat16};

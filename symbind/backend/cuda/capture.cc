@@ -112,4 +112,14 @@ void run_alone() {
   if (current && !current->current_runs_alone()) current_failed = true;
 }
 
+bool comes_after_one_kernel(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* nodes = nullptr;
+  size_t count = 0;
+  if (capture_info(stream, &status, &nodes, &count) != cudaSuccess) return false;
+  if (status != cudaStreamCaptureStatusActive) return true;
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  return count == 1 && cudaGraphNodeGetType(nodes[0], &type) == cudaSuccess && type == cudaGraphNodeTypeKernel;
+}
+
 }  // namespace symbind::cuda_backend

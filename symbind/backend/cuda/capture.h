@@ -20,4 +20,8 @@ bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> wait
 // blocks that wait for each other and need the whole GPU. In a captured plan no other step runs at the same time.
 void run_alone();
 
+// Would work that is queued now directly follow one kernel, or is the stream not captured? Only then may a captured
+// launch overlap with what is before it.
+bool comes_after_one_kernel(cudaStream_t stream);
+
 }  // namespace symbind::cuda_backend

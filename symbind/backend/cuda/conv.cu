@@ -4,6 +4,8 @@
 // all parameters does both. BatchNorms fused into a convolution are folded into its weight and bias; other operations
 // are a part of the library's kernel, or a pass over the result.
 
+#include <utility>
+
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/conv_direct.h"
 #include "symbind/backend/cuda/conv_finish.h"
@@ -206,6 +208,7 @@ class ConvolutionKernel final : public Kernel {
   }
 
   void prepare(const Args& args) override {
+    is_just_prepared_ = true;
     guarded([&] {
       if (derives_weight_)
         derive(args);
@@ -337,6 +340,7 @@ class ConvolutionKernel final : public Kernel {
     std::byte* const scratch = scratch_of(args);
     ConvolutionArrays ordered = arrays;
     if (reorders_weight_) ordered.weight = is_weight_grad ? scratch + weight_at_ : args.cached;
+    ordered.weight_is_settled = cached_bytes > 0 && !std::exchange(is_just_prepared_, false);
     plan_->run(stream, ordered, scratch);
     if (is_weight_grad && reorders_weight_)
       queue_transpose(stream, ordered.weight, arrays.weight, size_of(problem_.dtype),
@@ -364,6 +368,7 @@ class ConvolutionKernel final : public Kernel {
   bool reorders_weight_ = false;
   Matrices weight_matrices_;
   size_t weight_bytes_ = 0, weight_at_ = 0, sums_at_ = 0;
+  bool is_just_prepared_ = false;  // the weight, for the next run
   ChannelShape output_shape_;
 };
 

@@ -56,6 +56,9 @@ struct ConvolutionArrays {
   const void *residual = nullptr, *bias = nullptr;
   void *channel_sum = nullptr, *channel_square_sum = nullptr;
   const void *more_grad = nullptr, *activation = nullptr, *norm_data = nullptr, *mean = nullptr;
+  // Was the weight complete before this plan's first kernel was queued? It may then be read while the kernel before
+  // still runs.
+  bool weight_is_settled = false;
 };
 
 class ConvolutionPlan {

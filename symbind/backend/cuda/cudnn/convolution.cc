@@ -1,6 +1,6 @@
 // cuDNN lists engines for a graph, best first by its own estimate; of those that are suitable, the first few are timed
-// once, beside a kernel of ours if there is one (conv_product.h, conv_image.h), and the fastest is used. The choice is
-// stored in a file, for later processes.
+// once, beside a kernel of ours if there is one (conv_product.h, conv_image.h, conv_few_rows.h), and the fastest is
+// used. The choice is stored in a file, for later processes.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "symbind/backend/cuda/conv_few_rows.h"
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_image.h"
 #include "symbind/backend/cuda/conv_plan.h"
@@ -53,7 +54,8 @@ struct OwnKernel {
   const char* name;
 };
 constexpr OwnKernel kernels_of_ours[] = {{-2, product_forms, make_product_plan, "our product"},
-                                         {-3, image_forms, make_image_plan, "our kernel for images"}};
+                                         {-3, image_forms, make_image_plan, "our kernel for images"},
+                                         {-4, few_rows_forms, make_few_rows_plan, "our kernel for few rows"}};
 
 // A choice in the file begins with the number of a form, an engine's, or of a kernel of ours, or with this: the
 // epilogue is a pass after the plan of the problem without it.
@@ -158,7 +160,7 @@ using Plans = std::vector<std::shared_ptr<Plan>>;
 
 // Increased when kernels of ours that are timed beside cuDNN's, or the passes that they replace, change their speed:
 // choices that were made before are then not found.
-constexpr int own_kernels = 3;
+constexpr int own_kernels = 4;
 
 // What the times of engines depend on, besides the problem.
 std::string conditions_of(const CudaDevice& device) {
