@@ -8,6 +8,7 @@
 #include "symbind/ops/attention.h"
 #include "symbind/ops/batch_norm.h"
 #include "symbind/ops/batch_norm_pair.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/conv_statistics.h"
@@ -131,6 +132,7 @@ void add_composed(ImplementationTable& table) {
   add<ConvolutionStatistics>(table);
   add<ConvolutionGradAddRelu>(table);
   add<BatchNormGradFromSums>(table);
+  add<BatchNormAddReluRecompute>(table);
   add<BatchNormPair>(table);
   add<BatchNormPairGrad>(table);
   add<BatchNormPairGradFromSums>(table);

@@ -223,14 +223,10 @@ class Op {
   Op& ignored_inputs(F names) {
     return def_.ignored_inputs = [names](const void* p) -> Names { return names(of(p)); }, *this;
   }
-  // f(params): the parameters of the operator that recomputes it.
+  // f(params) → Recomputation
   template <std::invocable<const P&> F>
-  Op& recomputed_by(F another, std::vector<int> inputs, std::vector<int> outputs) {
-    using Another = std::invoke_result_t<F, const P&>;
-    def_.recomputed_by = [=](const void* p) {
-      return Recomputation{&op_of<Another>(), std::make_shared<const Another>(another(of(p))), inputs, outputs};
-    };
-    return *this;
+  Op& recomputed_by(F function) {
+    return def_.recomputed_by = [function](const void* p) { return function(of(p)); }, *this;
   }
   Op& precision(Precision precision) { return def_.precision = precision, *this; }
   Op& full_precision_if(std::string parameter, std::vector<std::string> values) {
@@ -292,6 +288,12 @@ class Op {
 
   OpDef def_;
 };
+
+// By the operator P, from these of the node's inputs and outputs.
+template <class P>
+Recomputation recompute_by(P params, std::vector<int> inputs, std::vector<int> outputs) {
+  return {&op_of<P>(), std::make_shared<const P>(std::move(params)), std::move(inputs), std::move(outputs)};
+}
 
 // Registers operators one after the other: each block in ops/ is `OpDef define(Op<P> op)`. add_internal registers
 // operators that only the library itself uses.

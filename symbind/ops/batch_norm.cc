@@ -88,8 +88,7 @@ OpDef define_batch_norm(Op<BatchNorm> op) {
       .memory_bound()
       .in_place()
       .ignored_inputs([](const BatchNorm& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })
-      .recomputed_by([](const BatchNorm& p) { return BatchNormRecompute{.fix_gamma = p.fix_gamma, .axis = p.axis}; },
-                     {0, 1, 2}, {1, 2})
+      .recomputed_by([](const BatchNorm& p) { return recompute_norm(p, false); })
       .gradient([](const BatchNorm& p, Grad& g) {
         if (!g.has_out_grad(0)) return;
         const auto grads =
@@ -124,7 +123,9 @@ OpDef define_batch_norm_grad(Op<BatchNormGrad> op) {
   return as_gradient(op).inputs({"out_grad", "data", "gamma", "mean", "var"}).in_place();
 }
 
-OpDef define_batch_norm_relu(Op<BatchNormRelu> op) { return as_forward(op); }
+OpDef define_batch_norm_relu(Op<BatchNormRelu> op) {
+  return as_forward(op).memory_bound().recomputed_by([](const BatchNormRelu& p) { return recompute_norm(p, true); });
+}
 
 OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
   return as_gradient(op)
@@ -136,12 +137,19 @@ OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
       });
 }
 
-OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) { return as_forward(op); }
+OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) {
+  return as_forward(op).memory_bound().recomputed_by(
+      [](const BatchNormAddRelu& p) { return recompute_norm_add_relu(p, 3); });
+}
 
 OpDef define_batch_norm_given_sums(Op<BatchNormGivenSums> op) {
   return as_forward(op)
       .param(&BatchNormGivenSums::add, "add", "add another array to the result")
-      .param(&BatchNormGivenSums::relu, "relu", "apply ReLU to the result");
+      .param(&BatchNormGivenSums::relu, "relu", "apply ReLU to the result")
+      .memory_bound()
+      .recomputed_by([](const BatchNormGivenSums& p) {
+        return p.add ? recompute_norm_add_relu(p, 5) : recompute_norm(p, p.relu);
+      });
 }
 
 // The gradients of the norm's result and of the sum are the same, and are as large as the data.

@@ -4,6 +4,7 @@
 
 #include "symbind/ops/activation.h"
 #include "symbind/ops/batch_norm_fields.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/relu_signs.h"
 
@@ -46,6 +47,12 @@ OpDef define_pair(Op<BatchNormPair> op) {
         Names names{"output", "mean", "var", "other_mean", "other_var"};
         if (p.signs) names.push_back("signs");
         return names;
+      })
+      .memory_bound()
+      .recomputed_by([](const BatchNormPair& p) {
+        const int other = p.given_sums ? 5 : 3;
+        return recompute_by(BatchNormAddReluRecompute{.fix_gamma = p.fix_gamma, .axis = p.axis, .pair = true},
+                            {0, 1, 2, other, other + 1, other + 2}, {1, 2, 3, 4});
       })
       .infer_shape([](const BatchNormPair& p, Shapes& s) {
         infer_arrays(s, {0}, {1, 2, 3, 4});

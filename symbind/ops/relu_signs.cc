@@ -1,6 +1,7 @@
 #include "symbind/ops/relu_signs.h"
 
 #include "symbind/ops/batch_norm_fields.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/floating.h"
 
 namespace symbind {
@@ -61,6 +62,8 @@ OpDef define_batch_norm_signs(Op<BatchNormSigns> op) {
       })
       .aux({"moving_mean", "moving_var"})
       .outputs({"output", "mean", "var", "signs"})
+      .memory_bound()
+      .recomputed_by([](const BatchNormSigns& p) { return recompute_norm_add_relu(p, p.given_sums ? 5 : 3); })
       .infer_shape([](const BatchNormSigns& p, Shapes& s) {
         without_signs(p, [&](const OpDef& other, const auto& params) { other.infer_shape(&params, s); });
         if (s["data"].known()) s.output(3).meet(shape_of_signs(s["data"], p.axis));

@@ -2,11 +2,13 @@
 //
 //   infer             shapes and types of all tensors; those of the network are known when it is bound
 //   gradient          appends the backward part for the requested gradients
-//   recompute         forward results are recomputed in backward instead of being stored
+//   recompute         forward results are recomputed in backward instead of being stored: as the network requests, and
+//                     within a memory budget
 //   place             the context of each node, and a copy where a tensor crosses contexts
 //   drop_identities   removes casts that change no type
 //   separate_outputs  every output and gradient is a separate tensor
 //   fuse              several operators become one
+//   recompute         again within a memory budget: results of fused operators that are cheap to recompute
 //   select            the first implementation of the device that accepts the node
 //   layout            preferred layouts, with reorders between them
 //   merge_reorders    the reorders of all parameters, and of all gradients, become one operator each
@@ -67,18 +69,24 @@ MemoryPlan memory_for(const Graph& graph, const PerTensor<int>& home, const Lowe
   return separate.total_bytes() <= most_separate_bytes ? separate : memory;
 }
 
-// From operators to kernels and addresses. Frugal: without optimizations that use more memory to save time.
-Lowered lower_to_kernels(Graph graph, const LowerRequest& request, Frugality frugality = Frugality::none) {
-  const CompileOptions& options = request.options;
+bool fuses(const LowerRequest& request) { return request.options.fuse && !request.monitored; }
+
+// The first passes of lower_to_kernels().
+Graph place_and_fuse(Graph graph, const LowerRequest& request, Frugality frugality) {
   place(graph, request.context, request.group2ctx);
-  const bool fuses = options.fuse && !request.monitored;
-  if (fuses) drop_identities(graph);
+  if (fuses(request)) drop_identities(graph);
   separate_outputs(graph);
-  if (fuses) fuse(graph, frugality);
+  if (fuses(request)) fuse(graph, frugality);
+  return graph;
+}
+
+// The others.
+Lowered lower_fused(Graph graph, const LowerRequest& request, Frugality frugality) {
+  const CompileOptions& options = request.options;
   select(graph);
   if (options.layout && !request.monitored) {
     // Reordered weights stay allocated from forward to backward.
-    const bool offer_parameters = fuses && frugality == Frugality::none;
+    const bool offer_parameters = fuses(request) && frugality == Frugality::none;
     layout(graph, offer_parameters);
     if (offer_parameters) merge_reorders(graph);
   }
@@ -91,40 +99,72 @@ Lowered lower_to_kernels(Graph graph, const LowerRequest& request, Frugality fru
   return {std::move(graph), std::move(memory), std::move(outside), {}, {}};
 }
 
-// Recomputes what the network's attributes request, and more until the plan meets the budget. The memory of a choice is
-// estimated first; each attempt corrects the target by the error of the last estimate. A plan over the budget is first
-// lowered again with more frugality.
-Lowered lower_within_budget(const Graph& graph, const LowerRequest& request) {
-  const size_t budget = request.options.memory_budget;
-  const auto exceeds_budget = [&](const Lowered& plan) { return budget > 0 && plan.memory.total_bytes() > budget; };
-  const auto is_smaller = [](const Lowered& a, const Lowered& b) {
-    return a.memory.total_bytes() < b.memory.total_bytes();
-  };
-
-  const Recompute recompute(graph);
-  Recompute::Result result = recompute.as_requested();
-  Lowered best = lower_to_kernels(std::move(result.graph), request);
-  for (const Frugality frugality : {Frugality::moderate, Frugality::full}) {
-    if (!exceeds_budget(best)) break;
-    Lowered frugal = lower_to_kernels(recompute.as_requested().graph, request, frugality);
-    if (is_smaller(frugal, best)) best = std::move(frugal);
-  }
-  auto needed = static_cast<double>(best.memory.total_bytes()), target = static_cast<double>(result.bytes);
-  for (int attempt = 0; attempt < 6 && exceeds_budget(best); ++attempt) {
-    const size_t before = result.bytes;
-    target =
-        std::max(1.0, std::min(target, static_cast<double>(result.bytes)) - (needed - static_cast<double>(budget)));
-    result = recompute.within(static_cast<size_t>(target));
-    if (result.bytes == before) break;  // there is no other choice
-    Lowered other = lower_to_kernels(std::move(result.graph), request, Frugality::full);
-    needed = static_cast<double>(other.memory.total_bytes());
-    if (is_smaller(other, best)) best = std::move(other);
-  }
-  if (exceeds_budget(best))
-    log_warning("[bind] the memory budget of ", budget, " bytes cannot be met: training needs ",
-                best.memory.total_bytes(), " bytes of working memory, the least that was found");
-  return best;
+// From operators to kernels and addresses. Frugal: without optimizations that use more memory to save time.
+Lowered lower_to_kernels(Graph graph, const LowerRequest& request, Frugality frugality = Frugality::none) {
+  return lower_fused(place_and_fuse(std::move(graph), request, frugality), request, frugality);
 }
+
+// Looks for a plan within the budget, the fastest kind first; `best` is the smallest one so far.
+class BudgetSearch {
+ public:
+  BudgetSearch(const Graph& graph, const LowerRequest& request)
+      : request_(request), budget_(request.options.memory_budget), recompute_(graph) {}
+
+  Lowered run() {
+    best_ = lower_to_kernels(recompute_.as_requested().graph, request_);
+    if (exceeds_budget()) recompute_fused();
+    for (const Frugality frugality : {Frugality::moderate, Frugality::full})
+      if (exceeds_budget()) keep_smaller(lower_to_kernels(recompute_.as_requested().graph, request_, frugality));
+    if (exceeds_budget()) recompute_any();
+    if (exceeds_budget())
+      log_warning("[bind] the memory budget of ", budget_, " bytes cannot be met: training needs ",
+                  best_.memory.total_bytes(), " bytes of working memory, the least that was found");
+    return std::move(best_);
+  }
+
+ private:
+  bool exceeds_budget() const { return budget_ > 0 && best_.memory.total_bytes() > budget_; }
+  void keep_smaller(Lowered plan) {
+    if (plan.memory.total_bytes() < best_.memory.total_bytes()) best_ = std::move(plan);
+  }
+
+  // Results of fused operators: the kernels of forward and backward stay as fast as they are.
+  void recompute_fused() {
+    const Recompute fused(place_and_fuse(recompute_.as_requested().graph, request_, Frugality::none));
+    approach_budget(
+        fused.as_requested().bytes, [&](size_t target) { return fused.within_cheaply(target); },
+        [&](Graph graph) { return lower_fused(std::move(graph), request_, Frugality::none); });
+  }
+
+  // Any results, before operators are fused: some of what is recomputed, and of its gradients, cannot be fused then.
+  void recompute_any() {
+    approach_budget(
+        recompute_.as_requested().bytes, [&](size_t target) { return recompute_.within(target); },
+        [&](Graph graph) { return lower_to_kernels(std::move(graph), request_, Frugality::full); });
+  }
+
+  // The memory of a choice is estimated before it is lowered; each attempt corrects the target by the error of the last
+  // estimate, which was `estimate` for the best plan.
+  template <class Choose, class Lower>
+  void approach_budget(size_t estimate, Choose choose, Lower lower) {
+    auto needed = static_cast<double>(best_.memory.total_bytes()), target = static_cast<double>(estimate);
+    for (int attempt = 0; attempt < 6 && exceeds_budget(); ++attempt) {
+      const double excess = needed - static_cast<double>(budget_);
+      target = std::max(1.0, std::min(target, static_cast<double>(estimate)) - excess);
+      Recompute::Result result = choose(static_cast<size_t>(target));
+      if (result.bytes == estimate) break;  // there is no other choice
+      estimate = result.bytes;
+      Lowered plan = lower(std::move(result.graph));
+      needed = static_cast<double>(plan.memory.total_bytes());
+      keep_smaller(std::move(plan));
+    }
+  }
+
+  const LowerRequest& request_;
+  const size_t budget_;
+  const Recompute recompute_;
+  Lowered best_;
+};
 
 }  // namespace
 
@@ -141,7 +181,7 @@ Lowered lower(const Graph& network, const LowerRequest& request) {
   infer(graph);
   std::vector<NodePtr> out_grads = sources_of(graph, ports.out_grads), old_grads = sources_of(graph, ports.old_grads);
   const bool may_recompute = request.options.recompute && !request.monitored;
-  Lowered lowered = may_recompute ? lower_within_budget(graph, request) : lower_to_kernels(std::move(graph), request);
+  Lowered lowered = may_recompute ? BudgetSearch(graph, request).run() : lower_to_kernels(std::move(graph), request);
   lowered.out_grads = std::move(out_grads);
   lowered.old_grads = std::move(old_grads);
   return lowered;

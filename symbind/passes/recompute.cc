@@ -34,6 +34,7 @@ struct Recompute::Impl : RecomputePlanner {
   RecomputeChoice requested() const;
   RecomputeChoice cheap(size_t count) const;
   RecomputeChoice within(size_t wanted) const;
+  RecomputeChoice within_cheaply(size_t wanted) const;
   Result result(const RecomputeChoice& choice) const {
     const RecomputeSchedule planned = schedule(choice);
     return {make(planned), bytes_of(planned), planned.recomputed};
@@ -145,17 +146,19 @@ RecomputeChoice Recompute::Impl::fewest_segments(const std::vector<NodeId>& cuts
   return first(fewest(cuts.size(), [&](size_t count) { return bytes_with(first(count)) <= wanted; }));
 }
 
+// Cheap nodes, as few as necessary.
+RecomputeChoice Recompute::Impl::within_cheaply(size_t wanted) const {
+  RecomputeChoice none = requested(), all = cheap(short_lived_saved.size());
+  const size_t bytes_with_none = bytes_with(none), bytes_with_all = bytes_with(all);
+  if (bytes_with_none <= wanted) return none;
+  if (bytes_with_all > wanted) return bytes_with_all < bytes_with_none ? all : none;
+  return cheap(fewest(short_lived_saved.size(), [&](size_t count) { return bytes_with(cheap(count)) <= wanted; }));
+}
+
 RecomputeChoice Recompute::Impl::within(size_t wanted) const {
-  RecomputeChoice best = requested();
+  RecomputeChoice best = within_cheaply(wanted);
   size_t best_bytes = bytes_with(best);
   if (best_bytes <= wanted) return best;
-
-  // Cheap nodes, as few as necessary.
-  RecomputeChoice all_cheap = cheap(short_lived_saved.size());
-  const size_t cheap_bytes = bytes_with(all_cheap);
-  if (cheap_bytes <= wanted)
-    return cheap(fewest(short_lived_saved.size(), [&](size_t count) { return bytes_with(cheap(count)) <= wanted; }));
-  if (cheap_bytes < best_bytes) best = std::move(all_cheap), best_bytes = cheap_bytes;
 
   // Segments of many lengths.
   double all_saved = 0, nodes = 0;
@@ -192,5 +195,6 @@ Recompute::~Recompute() = default;
 
 Recompute::Result Recompute::as_requested() const { return impl_->result(impl_->requested()); }
 Recompute::Result Recompute::within(size_t bytes) const { return impl_->result(impl_->within(bytes)); }
+Recompute::Result Recompute::within_cheaply(size_t bytes) const { return impl_->result(impl_->within_cheaply(bytes)); }
 
 }  // namespace symbind

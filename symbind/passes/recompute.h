@@ -26,6 +26,8 @@ class Recompute {
   // More nodes, so that the graph needs about `bytes`: as little as possible is recomputed. If `bytes` cannot be
   // reached, the result is the smallest that was found.
   Result within(size_t bytes) const;
+  // The same, but only nodes that are cheap to recompute from stored tensors.
+  Result within_cheaply(size_t bytes) const;
 
  private:
   struct Impl;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "symbind/graph/attributes.h"
@@ -80,6 +81,9 @@ RecomputePlanner::RecomputePlanner(const Graph& given) : graph(given) {
       node.random_slot = graph.random_slots++;
   for (const GraphNode& node : graph.nodes) shape_only.push_back(shape_only_inputs(node));
   for (const GraphNode& node : graph.forward_part()) {
+    const bool by_another = !node.is_variable() && node.op().recomputed_by;
+    recompute_shape_only.push_back(by_another ? std::vector<bool>(recompute_inputs(node).size(), false)
+                                              : shape_only[node.id]);
     recomputable.push_back(may_recompute(node));
     cost.push_back(node.is_variable() ? 0 : cost_of(graph, node));
   }
@@ -109,6 +113,12 @@ void RecomputePlanner::find_saved() {
   }
 }
 
+// In classes of a quarter: of nodes that are about as worthwhile the largest come first.
+std::pair<int, size_t> RecomputePlanner::saved_for_cost(NodeId node) const {
+  const auto saved = static_cast<double>(saved_bytes[node]);
+  return {static_cast<int>(std::lround(4 * std::log2(saved / std::max(cost[node], 1.0)))), saved_bytes[node]};
+}
+
 size_t RecomputePlanner::bytes(TensorId tensor) const { return is_outside[tensor] ? 0 : graph.tensor(tensor).bytes(); }
 
 // Recomputing a saved tensor from another saved tensor that is not stored either would only require that one again: of
@@ -124,7 +134,7 @@ void RecomputePlanner::find_short_lived() {
     for (size_t k = 0; k < inputs.size(); ++k) {
       const TensorId input = inputs[k];
       const NodeId maker = graph.producer_id(input);
-      if (maker == node.id || (!node.op().recomputed_by && shape_only[node.id][k])) continue;
+      if (maker == node.id || recompute_shape_only[node.id][k]) continue;
       if (graph.node(maker).is_variable() || is_output[input]) continue;
       if (short_lived[maker]) {
         below = below || on_dropped[maker];
@@ -139,7 +149,7 @@ void RecomputePlanner::find_short_lived() {
     if (has_saved) short_lived_saved.push_back(node.id);
   }
   std::stable_sort(short_lived_saved.begin(), short_lived_saved.end(),
-                   [&](NodeId a, NodeId b) { return saved_bytes[a] > saved_bytes[b]; });
+                   [&](NodeId a, NodeId b) { return saved_for_cost(a) > saved_for_cost(b); });
 }
 
 void RecomputePlanner::find_crossing() {
@@ -246,13 +256,15 @@ void Scheduler::recompute_for(const GraphNode& reader) {
     const GraphNode& node = graph_.node(demand.node);
     const std::vector<TensorId> inputs = recompute_inputs(node);
     for (size_t k = 0; k < inputs.size(); ++k)
-      if (!all_.shape_only[demand.node][k]) ask(inputs[k], choice_.short_lived[demand.node] ? demand.time : 0);
+      if (!all_.recompute_shape_only[demand.node][k])
+        ask(inputs[k], choice_.short_lived[demand.node] ? demand.time : 0);
   }
   std::sort(found_.begin(), found_.end(),
             [](const Demand& a, const Demand& b) { return std::pair(a.node, a.time) < std::pair(b.node, b.time); });
   for (const Demand& demand : found_) {
     const GraphNode& node = graph_.node(demand.node);
-    add_step(node, demand.time, recompute_inputs(node), all_.shape_only[demand.node], recompute_outputs(node));
+    add_step(node, demand.time, recompute_inputs(node), all_.recompute_shape_only[demand.node],
+             recompute_outputs(node));
     ++schedule_.recomputed;
     schedule_.cost += all_.cost[demand.node];
   }
@@ -309,10 +321,8 @@ class Walk {
   template <class Visit>
   void each_input(size_t s, Visit visit) const {
     const RecomputeSchedule::Step& step = schedule_.steps[s];
-    const auto& only = all_.shape_only[step.node];
-    const GraphNode& node = all_.graph.node(step.node);
-    const size_t count = step.time < 0 ? node.inputs.size() : recompute_inputs(node).size();
-    for (size_t k = 0; k < count; ++k)
+    const std::vector<bool>& only = step.time < 0 ? all_.shape_only[step.node] : all_.recompute_shape_only[step.node];
+    for (size_t k = 0; k < only.size(); ++k)
       if (!only[k]) visit(schedule_.inputs[step.first_input + k]);
   }
 

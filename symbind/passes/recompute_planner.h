@@ -1,6 +1,7 @@
 // Which forward nodes can be recomputed in backward, and what a choice of them costs in memory and time.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "symbind/passes/graph.h"
@@ -39,20 +40,22 @@ class RecomputePlanner {
   // In working memory.
   size_t bytes(TensorId tensor) const;
 
-  Graph graph;                            // with the random operators' slots
-  PerNode<std::vector<bool>> shape_only;  // by input
-  PerTensor<bool> is_outside;             // variables, outputs, gradients
-  PerTensor<bool> is_output;              // a user sees it
-  PerTensor<bool> is_saved;               // computed in forward and read in backward
+  Graph graph;                                      // with the random operators' slots
+  PerNode<std::vector<bool>> shape_only;            // by input
+  PerNode<std::vector<bool>> recompute_shape_only;  // of the forward part: by input of its recomputation
+  PerTensor<bool> is_outside;                       // variables, outputs, gradients
+  PerTensor<bool> is_output;                        // a user sees it
+  PerTensor<bool> is_saved;                         // computed in forward and read in backward
   // Of the forward part:
   PerNode<size_t> saved_bytes;  // of the outputs that backward reads
   PerNode<bool> recomputable;
   PerNode<bool> short_lived;              // cheap to recompute, from stored tensors or other such nodes
-  std::vector<NodeId> short_lived_saved;  // those of which something is saved, the largest first
+  std::vector<NodeId> short_lived_saved;  // those of which something is saved, the most worthwhile first
   PerNode<double> cost;
   PerNode<size_t> crossing;  // bytes that later forward nodes still read
 
  private:
+  std::pair<int, size_t> saved_for_cost(NodeId node) const;
   void find_saved();
   void find_short_lived();
   void find_crossing();

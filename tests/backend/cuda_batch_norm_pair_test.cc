@@ -169,6 +169,28 @@ TEST_F(CudaBatchNormPair, IsUsedInATrainedNetwork) {
       }
 }
 
+// Within a memory budget results are recomputed for backward, and all operators stay fused.
+TEST_F(CudaBatchNormPair, IsRecomputedWithinABudget) {
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    SCOPED_TRACE(dtype);
+    const Shape data{8, 64, 24, 24};
+    const Trained usual = trained(units(64, 3), data, gpu(0), dtype, {});
+    // The results of single norms are recomputed first; with them the first budget is met, and not the second.
+    const auto within = [&](size_t budget) {
+      return trained(units(64, 3), data, gpu(0), dtype, {.memory_budget = budget});
+    };
+    const size_t first = within(usual.executor->memory().arena * 4 / 5).executor->memory().arena, budget = first - 1;
+    const Trained recomputing = within(budget);
+    EXPECT_LE(recomputing.executor->memory().arena, budget);
+    EXPECT_GT(count(recomputing.plan, "_BatchNorm_Add_Relu_recompute"), 0) << recomputing.plan;
+    EXPECT_EQ(count(recomputing.plan, " host "), 0) << recomputing.plan;
+    for (const char* op :
+         {"_BatchNorm_Pair", "_backward_BatchNorm_Pair", "_BatchNorm_Signs", "_backward_BatchNorm_Relu"})
+      EXPECT_EQ(count(recomputing.plan, op), count(usual.plan, op)) << op << '\n' << recomputing.plan;
+    testing::expect_close(*recomputing.executor, *usual.executor, allowed(dtype));
+  }
+}
+
 TEST_F(CudaBatchNormPair, OfATrainedNetworkAgreesWithTheCpu) {
   for (const int64_t filters : {64, 12, 7}) {
     SCOPED_TRACE(filters);

@@ -456,8 +456,16 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         DeviceCase two_grads = add_relu_grad;
         two_grads.inputs.push_back(shape);
         two_grads.attributes["two_grads"] = "True";
-        for (DeviceCase each :
-             {forward, backward, relu, relu_grad, relu_sum, recompute, add_relu, add_relu_grad, two_grads}) {
+        DeviceCase recompute_add = recompute, recompute_pair = recompute;
+        recompute_add.op = recompute_pair.op = "_BatchNorm_Add_Relu_recompute";
+        recompute_add.inputs = {shape, channels, channels, shape, channels, channels};
+        recompute_pair.inputs = recompute_add.inputs;
+        recompute_pair.inputs.insert(recompute_pair.inputs.end(), 4, channels);
+        for (DeviceCase* const each : {&recompute_add, &recompute_pair})
+          each->attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}}, each->low = -2;
+        recompute_pair.attributes["pair"] = "True";
+        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, recompute, recompute_add, recompute_pair,
+                                add_relu, add_relu_grad, two_grads}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);
           each.dtypes = {DType::float16, DType::bfloat16};

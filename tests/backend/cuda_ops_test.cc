@@ -444,8 +444,8 @@ TEST(CudaOpCases, CoverEveryImplementation) {
   for (const auto& list : {joining_operators(), splitting_operators()})
     for (const auto& joining : list) tried.insert(joining.op->name);
   // See cuda_layers_test.cc.
-  for (const char* op :
-       {"_Convolution_Fused", "_BatchNorm_Relu", "_BatchNorm_Add_Relu", "_BatchNorm_recompute", "_reorder"})
+  for (const char* op : {"_Convolution_Fused", "_BatchNorm_Relu", "_BatchNorm_Add_Relu", "_BatchNorm_recompute",
+                         "_BatchNorm_Add_Relu_recompute", "_reorder"})
     tried.insert(op);
   for (const char* op : {"_Convolution_Statistics", "_BatchNorm_Given_Sums"})
     tried.insert(op);                                                           // cuda_statistics_test.cc

@@ -203,6 +203,25 @@ TEST(Recompute, FusesWhatIsRecomputed) {
   EXPECT_EQ(text.find("_backward_Activation"), std::string::npos) << text;
 }
 
+// What is recomputed first is chosen among fused operators: forward and backward are fused as without a budget.
+TEST(Recompute, LeavesForwardAndBackwardFused) {
+  const testing::Network network = residual(6);
+  const auto usual = testing::bind_with_values(network, cpu(), with_budget(0, true));
+  const auto recomputing = testing::bind_with_values(network, cpu(), with_budget(usual->memory().arena * 9 / 10, true));
+  const std::string before = usual->debug_str(), after = recomputing->debug_str();
+  const auto count = [](const std::string& text, const std::string& op) {
+    size_t found = 0;
+    for (size_t at = text.find(op + " "); at != std::string::npos; at = text.find(op + " ", at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(before, "_BatchNorm_recompute"), 0u) << before;
+  EXPECT_GT(count(after, "_BatchNorm_recompute"), 0u) << after;
+  for (const char* op : {"_BatchNorm_Relu", "_backward_BatchNorm_Relu"}) {
+    EXPECT_GT(count(before, op), 0u) << op << "\n" << before;
+    EXPECT_EQ(count(after, op), count(before, op)) << op << "\n" << after;
+  }
+}
+
 TEST(Recompute, CanBeTurnedOff) {
   const auto network = residual(5);
   auto usual = testing::bind_with_values(network);

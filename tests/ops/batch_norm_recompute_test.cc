@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/activation.h"
 
 #include "tests/support/arrays.h"
 
@@ -57,6 +59,32 @@ TEST(BatchNormRecompute, FusesRelu) {
   std::vector<float> expected = alone.to_vector<float>();
   for (float& value : expected) value = value < 0 ? 0 : value;
   EXPECT_EQ(both.to_vector<float>(), expected);
+}
+
+// The sum of a norm and an array, or of two norms, with ReLU.
+TEST(BatchNormRecompute, EndsAResidualUnit) {
+  for (const bool fix_gamma : {true, false})
+    for (const auto& [shape, axis] : {std::pair<Shape, int64_t>{{3, 5, 4, 6}, 1}, {{3, 4, 5}, -1}}) {
+      const FirstTime first = first_time({.fix_gamma = fix_gamma, .axis = axis}, shape, DType::float32);
+      const std::vector<NDArray>& in = first.operands;  // data, gamma, beta, mean, var
+      const NDArray other = random_array(shape, 7, -1, 1);
+      std::vector<NDArray> second{other};
+      for (size_t i = 1; i < in.size(); ++i) second.push_back(random_array(in[i].shape(), 8 + i, 0.5, 1.5));
+      const BatchNormRecompute norm{.fix_gamma = fix_gamma, .axis = axis};
+      const BatchNormAddReluRecompute params{.fix_gamma = fix_gamma, .axis = axis};
+      const auto relu_of_sum = [&](const NDArray& added) {
+        return invoke(activation, {invoke(batch_norm_recompute, in, norm)[0] + added}, {.act_type = "relu"})[0];
+      };
+      EXPECT_TRUE(
+          all_close(invoke(batch_norm_add_relu_recompute, {in[0], in[1], in[2], other, in[3], in[4]}, params)[0],
+                    relu_of_sum(other)));
+      BatchNormAddReluRecompute pair = params;
+      pair.pair = true;
+      EXPECT_TRUE(all_close(
+          invoke(batch_norm_add_relu_recompute,
+                 {in[0], in[1], in[2], second[0], second[1], second[2], in[3], in[4], second[3], second[4]}, pair)[0],
+          relu_of_sum(symbind::invoke(batch_norm_recompute, second, norm)[0])));
+    }
 }
 
 TEST(BatchNormRecompute, LeavesInfinitiesAndNaNAsTheyAre) {

@@ -120,6 +120,7 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_BatchNorm_Given_Sums",
                                               "_Convolution_Statistics",
                                               "_BatchNorm_recompute",
+                                              "_BatchNorm_Add_Relu_recompute",
                                               "_Pooling_Indices",
                                               "_Relu_Signs",
                                               "_BatchNorm_Signs",

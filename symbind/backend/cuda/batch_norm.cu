@@ -412,6 +412,7 @@ constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, 
 
 BatchNorm norm_of(const BatchNorm& p) { return p; }
 BatchNorm norm_of(const BatchNormRecompute& p) { return {.axis = p.axis}; }
+BatchNorm norm_of(const BatchNormAddReluRecompute& p) { return {.axis = p.axis}; }
 
 template <class T, class P>
 std::unique_ptr<Kernel> build_forward(const NodeView& node) {
@@ -606,6 +607,23 @@ std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
       {.in_place = {{0, 0}}});
 }
 
+template <class T>
+std::unique_ptr<Kernel> build_recompute_add_relu(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto& p = node.as<BatchNormAddReluRecompute>();
+  const ChannelShape shape = channel_shape(norm_of(p), node.inputs[0]);
+  return make_step(
+      node,
+      [shape, fix_gamma = p.fix_gamma](const Args& args) {
+        const T *const x = args.in<T>(0), *const sum = args.in<T>(3);
+        T* const y = args.out<T>();
+        const Parameters<C> parameters{args.in<C>(1), args.in<C>(2), args.in<C>(4), args.in<C>(5), fix_gamma};
+        const bool wide = all_aligned_for_packs({x, sum, y}) && parameters.aligned();
+        queue_channel_map(stream_of(args), shape, wide, NormalizeAddRelu<T, Parameters<C>>{x, sum, y, parameters});
+      },
+      {.in_place = {{0, 0}, {3, 0}}});
+}
+
 template <class P>
 std::string refuse(const NodeView& node) {
   return refuse_data(norm_of(node.as<P>()), node.inputs[data_input<P>], has_signs<P>);
@@ -624,11 +642,17 @@ std::string refuse_given_sums(const NodeView& node) {
   return refuse<BatchNormGivenSums>(node);
 }
 
+std::string refuse_recompute_add_relu(const NodeView& node) {
+  return node.as<BatchNormAddReluRecompute>().pair ? "two norms" : refuse<BatchNormAddReluRecompute>(node);
+}
+
 template <class P>
 std::unique_ptr<Kernel> build(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) -> std::unique_ptr<Kernel> {
     if constexpr (std::is_same_v<P, BatchNormRecompute>)
       return build_recompute<T>(node);
+    else if constexpr (std::is_same_v<P, BatchNormAddReluRecompute>)
+      return build_recompute_add_relu<T>(node);
     else if constexpr (std::is_same_v<P, BatchNormGivenSums>)
       return build_given_sums<T, P>(node);
     else if constexpr (std::is_same_v<P, BatchNormSigns>)
@@ -671,6 +695,8 @@ void add_batch_norm(ImplementationTable& table) {
       {"cuda", refuse_signs, build<BatchNormSigns>, preferred_layouts<BatchNormSigns>, false, Tier::specialised});
   table.add<BatchNormGivenSums>({"cuda", refuse_given_sums, build<BatchNormGivenSums>,
                                  preferred_layouts<BatchNormGivenSums>, false, Tier::specialised});
+  table.add<BatchNormAddReluRecompute>({"cuda", refuse_recompute_add_relu, build<BatchNormAddReluRecompute>,
+                                        preferred_layouts<BatchNormAddReluRecompute>, false, Tier::specialised});
 }
 
 }  // namespace symbind::cuda_backend

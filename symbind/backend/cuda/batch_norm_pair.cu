@@ -7,6 +7,7 @@
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/scratch_layout.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/passes/target.h"
 
 namespace symbind::cuda_backend {
@@ -24,7 +25,7 @@ __device__ void read_both(const Source& source, const Source& other_source, int6
   for (int k = 0; k < width; ++k) to[k] = {first[k], second[k]};
 }
 
-template <class T>
+template <class T, class Source>
 struct NormalizePairRelu {
   static constexpr int rows_at_once = 2, blocks_at_once = sizeof(T) == 2 ? 2 : 4;
   using Element = T;
@@ -38,7 +39,7 @@ struct NormalizePairRelu {
   };
   const T *x, *other;
   T* out;
-  Affines<Compute> affines, other_affines;
+  Source affines, other_affines;
 
   template <int width>
   __device__ void read(int64_t channel, OfChannel (&to)[width]) const {
@@ -122,11 +123,33 @@ std::unique_ptr<Kernel> build_forward(const NodeView& node) {
         // The data of the shortcut is usually the one that was computed last.
         const Affines<C> other_affines = statistics(other, states + 2, 3, p.other_given_sums, other_at);
         const Affines<C> affines = statistics(0, states, 1, p.given_sums, affines_at);
-        queue_map_with_signs(stream, shape, wide,
-                             NormalizePairRelu<T>{args.in<T>(0), args.in<T>(other), y, affines, other_affines},
-                             p.signs ? args.out<uint8_t>(5) : nullptr);
+        queue_map_with_signs(
+            stream, shape, wide,
+            NormalizePairRelu<T, Affines<C>>{args.in<T>(0), args.in<T>(other), y, affines, other_affines},
+            p.signs ? args.out<uint8_t>(5) : nullptr);
       },
       {.in_place = {{0, 0}, {static_cast<int>(other), 0}}, .scratch_bytes = scratch.total()});
+}
+
+template <class T>
+std::unique_ptr<Kernel> build_recompute(const NodeView& node) {
+  using C = compute_type<T>;
+  const auto& p = node.as<BatchNormAddReluRecompute>();
+  const ChannelShape shape = channel_shape({.axis = p.axis}, node.inputs[0]);
+  return make_step(node,
+                   [shape, fix_gamma = p.fix_gamma](const Args& args) {
+                     const auto parameters = [&](size_t gamma, size_t mean) {
+                       return Parameters<C>{args.in<C>(gamma), args.in<C>(gamma + 1), args.in<C>(mean),
+                                            args.in<C>(mean + 1), fix_gamma};
+                     };
+                     const Parameters<C> first = parameters(1, 6), second = parameters(4, 8);
+                     const T *const x = args.in<T>(0), *const other = args.in<T>(3);
+                     T* const y = args.out<T>();
+                     const bool wide = all_aligned_for_packs({x, other, y}) && first.aligned() && second.aligned();
+                     queue_channel_map(stream_of(args), shape, wide,
+                                       NormalizePairRelu<T, Parameters<C>>{x, other, y, first, second});
+                   },
+                   {.in_place = {{0, 0}, {3, 0}}});
 }
 
 // ---- Gradient -------------------------------------------------------------------------------------------------------
@@ -254,6 +277,16 @@ std::unique_ptr<Kernel> build_pair(const NodeView& node) {
   return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) { return build_forward<T>(node); });
 }
 
+std::string refuse_recompute(const NodeView& node) {
+  const auto& p = node.as<BatchNormAddReluRecompute>();
+  return p.pair ? refuse_data({.axis = p.axis}, node.inputs[0], false) : "one norm";
+}
+
+std::unique_ptr<Kernel> build_pair_recompute(const NodeView& node) {
+  return visit_floating(node.outputs[0].dtype,
+                        [&]<class T>(std::type_identity<T>) { return build_recompute<T>(node); });
+}
+
 std::string refuse_gradient(const NodeView& node) {
   const auto& p = node.as<BatchNormPairGrad>();
   return refuse_data(p, node.inputs[2], p.signs);
@@ -286,6 +319,8 @@ std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
 void add_batch_norm_pair(ImplementationTable& table) {
   table.add<BatchNormPair>(
       {"cuda", refuse_pair, build_pair, preferred_layouts<BatchNormPair, 0>, false, Tier::specialised});
+  table.add<BatchNormAddReluRecompute>({"cuda", refuse_recompute, build_pair_recompute,
+                                        preferred_layouts<BatchNormAddReluRecompute, 0>, false, Tier::specialised});
   table.add<BatchNormPairGrad>({"cuda", refuse_gradient, build_pair_gradient, preferred_layouts<BatchNormPairGrad, 2>,
                                 false, Tier::specialised});
   table.add<BatchNormPairGradFromSums>({"cuda", refuse_from_sums, build_pair_from_sums,
