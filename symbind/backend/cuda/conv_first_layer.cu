@@ -10,6 +10,7 @@
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv.h"
@@ -269,11 +270,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
     constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
     const size_t partial_bytes =
         static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * block_sums(stored_taps) * sizeof(float);
-    CudaDevice& device = CudaDevice::of(node.context);
-    const CurrentDevice current(device.id());
-    device.check(cudaFuncSetAttribute(sum_rows<tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(most_shared_bytes)),
-                 "reserving shared memory");
+    allow_shared_memory(CudaDevice::of(node.context), sum_rows<tap_tiles>);
     kernel =
         make_step(node,
                   [e, last, has_bias = !p.no_bias](const Args& args) {

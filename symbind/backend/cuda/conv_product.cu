@@ -5,6 +5,7 @@
 #include <span>
 
 #include "symbind/backend/cuda/relu_signs.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 #include "symbind/backend/cuda/tensor_product.cuh"
 #include "symbind/backend/functions.h"
 #include "symbind/core/error.h"
@@ -169,11 +170,7 @@ class ProductPlan final : public ConvolutionPlan {
         is_forward_(problem.pass == ConvolutionPass::forward),
         threads_(static_cast<unsigned>(forms[form].threads)),
         kernel_(kernel_of(form)) {
-    // Not what this plan needs: another plan with the same kernel may need more.
-    const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "setting up a product");
-    check(cudaFuncSetAttribute(kernel_, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
-          "setting up a product");
+    allow_shared_memory(device, kernel_, cudaSharedmemCarveoutMaxShared);
   }
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
