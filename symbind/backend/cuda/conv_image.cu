@@ -156,14 +156,12 @@ std::vector<int> image_forms(const CudaDevice& device, const ConvolutionProblem&
   constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
   if (!is_image_convolution(problem) || device.attribute(cudaDevAttrComputeCapabilityMajor) < first_capability)
     return {};
-  const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  const int of_multiprocessor = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  const int reserved = device.attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+  const SharedMemory memory(device);
   std::vector<int> suitable;
   for (const int form : forms) {
     const int bytes = shared_bytes(device, problem, form);
-    const bool fits = image_blocks * (bytes + reserved) <= of_multiprocessor && form <= problem.size.out[1];
-    if (bytes <= most && (fits || form == 1)) suitable.push_back(form);
+    const bool fits = memory.blocks(bytes) >= image_blocks && form <= problem.size.out[1];
+    if (bytes <= memory.of_block && (fits || form == 1)) suitable.push_back(form);
   }
   return suitable;
 }

@@ -127,9 +127,7 @@ ProductShape product_of(const ConvolutionProblem& problem) {
 
 std::optional<ProductCut> cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
   return cut_product(product_of(problem), element_bytes(problem), forms[form],
-                     {.multiprocessors = device.attribute(cudaDevAttrMultiProcessorCount),
-                      .block_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                      .multiprocessor_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor)});
+                     device.attribute(cudaDevAttrMultiProcessorCount), SharedMemory(device));
 }
 
 bool is_product(const ConvolutionProblem& problem) {

@@ -21,6 +21,7 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/packed.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 
 namespace symbind::cuda_backend {
 
@@ -53,24 +54,17 @@ struct ProductCut {
   int blocks() const { return column_tiles * groups; }
 };
 
-// Of a device. The bytes are of shared memory.
-struct ProductLimits {
-  int multiprocessors, block_bytes, multiprocessor_bytes;
-};
-
 // None: there is not enough shared memory.
 inline std::optional<ProductCut> cut_product(const ProductShape& shape, int element_bytes, const ProductSizes& form,
-                                             const ProductLimits& limits) {
-  constexpr int reserved_bytes = 1024;  // of each block, by the system
+                                             int multiprocessors, const SharedMemory& memory) {
   const int row_tiles = (shape.rows + product_rows - 1) / product_rows;
   const int slices = (shape.depth * element_bytes + product_slice - 1) / product_slice;
   ProductCut cut;
   cut.column_tiles = (shape.columns + form.columns - 1) / form.columns;
   cut.shared_bytes = slices * form.columns * product_slice + form.stages * slice_bytes;
-  if (cut.shared_bytes > limits.block_bytes) return std::nullopt;
-  const int blocks =
-      std::clamp(limits.multiprocessor_bytes / (cut.shared_bytes + reserved_bytes), 1, form.most_blocks());
-  cut.groups = std::clamp(blocks * limits.multiprocessors / cut.column_tiles, 1, row_tiles);
+  if (cut.shared_bytes > memory.of_block) return std::nullopt;
+  const int blocks = std::clamp(memory.blocks(cut.shared_bytes), 1, form.most_blocks());
+  cut.groups = std::clamp(blocks * multiprocessors / cut.column_tiles, 1, row_tiles);
   return cut;
 }
 
