@@ -27,7 +27,7 @@ static_assert(warps * 32 % packs == 0);
 constexpr int positions_at_once = 8;  // of the output: the depth of a tensor core's product
 constexpr int blocks_of_rows = 264;   // independent of the device, as the order of the sums is
 constexpr int most_taps = 160;
-constexpr size_t most_shared_bytes = 100 << 10;  // two blocks fit a multiprocessor
+constexpr size_t most_shared_bytes = 100 << 10;  // of a block: two fit a multiprocessor of compute capability 9.0
 
 struct Extents {
   int batch, channels, filters;
@@ -311,7 +311,9 @@ std::string refuse(const NodeView& node) {
     if (count >= int64_t{1} << 40) return "too many elements";
   if (size.batch * size.out[1] >= int64_t{1} << 31 || size.in[2] >= 1 << 16) return "too many rows";
   if (size.filters >= 1 << 20) return "too many filters";
-  return Extents(size).shared_bytes() <= most_shared_bytes ? "" : "rows that do not fit shared memory";
+  const auto of_block = static_cast<size_t>(SharedMemory(CudaDevice::of(node.context)).of_block);
+  const bool fits = Extents(size).shared_bytes() <= std::min(most_shared_bytes, of_block);
+  return fits ? "" : "rows that do not fit shared memory";
 }
 
 std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {
