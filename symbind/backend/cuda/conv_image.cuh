@@ -349,7 +349,7 @@ __device__ void write_products(const ImageEpilogue<T>& epilogue, Products& produ
     if (own_filter + part * 32 >= filters) break;
     if (epilogue.bias || epilogue.relu) {
       RowPart<T> bias = {};
-      if (epilogue.bias) bias = *reinterpret_cast<const RowPart<T>*>(epilogue.bias + own_filter + part * 32);
+      if (epilogue.bias) bias = load_packed<product_width>(epilogue.bias + own_filter + part * 32);
 #pragma unroll
       for (int slot = 0; slot < 2 * image_fragments; ++slot)
 #pragma unroll
@@ -365,7 +365,7 @@ __device__ void write_products(const ImageEpilogue<T>& epilogue, Products& produ
 #pragma unroll
       for (int k = 0; k < product_width; ++k) values[k] = product_at(products, slot, part * product_width + k);
       const int64_t target = (tile_position + at.position[slot / 2] + slot % 2 * 8) * filters + own_filter;
-      if (!at.is_outside(slot)) *reinterpret_cast<RowPart<T>*>(epilogue.out + target + part * 32) = RowPart<T>(values);
+      if (!at.is_outside(slot)) store_packed(epilogue.out + target + part * 32, RowPart<T>(values));
     }
   }
 }

@@ -42,7 +42,7 @@ struct StoreWithSquares {
   __device__ void write(int64_t index, int /*column*/, bool inside, const Parts& /*none*/, Nothing,
                         const float (&values)[product_width], PairOf<float> (&sums)[product_width]) const {
     const RowPart<T> rounded(values);
-    if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
+    if (inside) store_packed(out + index, rounded);
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
       sums[i].first += values[i];
@@ -95,7 +95,7 @@ struct StoreWithGradientSums {
   __device__ void write(int64_t index, int column, bool inside, const RowPart<T> (&parts)[operands],
                         const Loaded& loaded, const float (&values)[product_width],
                         PairOf<float> (&sums)[product_width]) const {
-    const RowPart<float> means = *reinterpret_cast<const RowPart<float>*>(mean + column);
+    const RowPart<float> means = load_packed<product_width>(mean + column);
     float gradients[product_width];
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
@@ -104,7 +104,7 @@ struct StoreWithGradientSums {
       sums[i].second += gradients[i] * (parts[1][i] - means[i]);
     }
     const RowPart<T> rounded(gradients);
-    if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
+    if (inside) store_packed(out + index, rounded);
   }
 };
 

@@ -139,32 +139,9 @@ __device__ void add_product(float (&sums)[4], const uint32_t (&a)[4], const uint
 
 }  // namespace tensor_core
 
-// Eight neighbouring elements.
+// The elements of a row that a thread passes to the epilogue.
 template <class T>
-struct alignas(16) RowPart {
-  uint32_t words[product_width * sizeof(T) / 4];
-
-  RowPart() = default;
-  // Rounded to their type.
-  __device__ explicit RowPart(const float (&values)[product_width]) {
-#pragma unroll
-    for (int i = 0; i < product_width; i += 4 / static_cast<int>(sizeof(T))) {
-      if constexpr (sizeof(T) == 2)
-        words[i / 2] = rounded_pair<T>(values[i], values[i + 1]);
-      else
-        words[i] = __float_as_uint(values[i]);
-    }
-  }
-  __device__ float operator[](int i) const {
-    if constexpr (sizeof(T) == 4) {
-      return __uint_as_float(words[i]);
-    } else {
-      T element;
-      element.bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-      return load(element);
-    }
-  }
-};
+using RowPart = Packed<T, product_width>;
 
 // What each warp of a block computes of a tile, and where slices are in shared memory.
 template <class T, class Form>
