@@ -131,7 +131,6 @@ bool aligned_for_packs(const Args& args, size_t inputs) {
 
 std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const DType dtype = node.outputs[0].dtype;
   const Kernels kernels = kernels_of(node, program, device.id());
   KernelTraits traits;
@@ -228,7 +227,6 @@ std::string refuse_cell(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_cell(const NodeView& node) {
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const auto& cell = node.as<PointwiseCell>();
   const DType dtype = node.outputs[0].dtype;
   const cudaLibrary_t library = library_of(cell_source(cell, dtype), device.id(), node.where());
@@ -291,7 +289,6 @@ std::unique_ptr<Kernel> build_broadcast(const NodeView& node) {
   const Pointwise program = alone(node);
   if (a == out && b == out) return build(node, program);
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const cudaLibrary_t library =
       library_of(broadcast_source(program, node.outputs[0].dtype, input_types(node)), device.id(), node.where());
   KernelTraits traits;
