@@ -244,7 +244,7 @@ class ProductBlock {
       const uint32_t to = ring_ + static_cast<uint32_t>(next_stage_ * slice_bytes);
       if (operand_slices == 0 || next_slice_ < slices_)
         copy_of_a(to);
-      else
+      else if constexpr (operand_slices > 0)
         copy_of_operand(to, next_slice_ - slices_);
       if (++next_slice_ == slices_ + operand_slices) {
         next_slice_ = 0;
