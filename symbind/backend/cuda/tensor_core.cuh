@@ -22,8 +22,9 @@ __device__ inline void copy_chunk(uint32_t to, const void* from, bool inside) {
 __device__ inline void copy_word(uint32_t to, const void* from, bool inside) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
 }
+// The copies since the last call are a group.
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// All but the last `left` groups of this thread's copies have arrived.
+// Returns when all but the last `left` groups of this thread's copies have arrived.
 template <int left>
 __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
@@ -36,6 +37,19 @@ __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
                : "r"(address)
                : "memory");
 }
+// Four, or two, such matrices, each transposed.
+__device__ inline void load_transposed(uint32_t (&to)[4], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_transposed(uint32_t (&to)[2], uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(address)
+               : "memory");
+}
 
 // TF32 numbers have 10 bits of mantissa; tensor cores ignore the others.
 __device__ inline float nearest_tf32(float value) {
@@ -43,8 +57,9 @@ __device__ inline float nearest_tf32(float value) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
   return __uint_as_float(bits);
 }
-// Rounds in one instruction instead of three: before the bits are ignored, 0.35 to 0.7 of the last bit that is not is
-// added, in the mean a half. Numbers that need no rounding stay as they are, and so do infinity and NaN.
+// Approximates rounding in one instruction instead of three: adds 0.35 to 0.7, on average about a half, of the last bit
+// that tensor cores use. After they ignore the others, numbers that TF32 represents are as they were, and so are
+// infinity and NaN.
 __device__ inline uint32_t to_be_truncated(uint32_t bits) {
   return __float_as_uint(__uint_as_float(bits) * (1.0f + 0.7f / 2048));
 }
