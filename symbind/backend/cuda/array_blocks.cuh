@@ -18,12 +18,12 @@ class ArrayBlocks {
   int count() const { return count_; }
   uint32_t blocks() const { return count_ == 0 ? 0 : end_[count_ - 1]; }
 
-  // A block's array, and which of that array's blocks it is.
-  struct Place {
+  // The array of a block, its index among the blocks of that array, and their number.
+  struct ArrayBlock {
     int array;
     uint32_t block, blocks;
   };
-  __device__ Place place_of(uint32_t block) const {
+  __device__ ArrayBlock find(uint32_t block) const {
     int low = 0, high = count_ - 1;
     while (low < high) {
       const int middle = (low + high) / 2;
@@ -38,7 +38,7 @@ class ArrayBlocks {
 
  private:
   static constexpr int64_t most_blocks_of_launch = (int64_t{1} << 31) - 1;
-  uint32_t end_[most] = {};  // of each array's blocks
+  uint32_t end_[most] = {};  // the first block after those of each array
   int count_ = 0;
 };
 

@@ -1,5 +1,4 @@
 #include "symbind/backend/boxes_ops.h"
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/row_sort.h"
 #include "symbind/backend/cuda/scratch_layout.h"
@@ -125,7 +124,6 @@ std::unique_ptr<Kernel> build_nms_for(const NodeView& node) {
   using Key = decltype(boxes::descending_key(C(0)));
   const NmsRule<C> rule(node.as<BoxNMS>(), node.inputs[0].shape);
   if (rule.batches * rule.most == 0) return build_copy(node);
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const RowSort sort(rule.batches, rule.boxes, sizeof(Key));
   ScratchLayout layout;
   const size_t sort_at = layout.add_bytes(sort.scratch_bytes());

@@ -1,8 +1,8 @@
 // Passes over arrays with different numbers per channel: sums per channel, and maps with numbers per channel. The
 // channels are last ((rows, channels): a thread processes a few neighbouring channels and iterates over the rows) or in
 // the middle ((outer, channels, inner): a block processes one channel). Sums are computed in pieces whose number
-// depends only on the shape and the terms, and the pieces are added in a fixed order: the same arrays give bitwise the
-// same results.
+// depends only on the shape, the terms and the GPU's multiprocessors, and the pieces are added in a fixed order: the
+// same arrays give bitwise the same results on the same GPU.
 //
 // Where the channels are last, a block reads a batch of rows at a time, and the blocks take the batches in turn: at any
 // time they read neighbouring memory. All blocks are resident together, and the multiprocessors get equal numbers of
@@ -76,13 +76,13 @@ struct ChannelCut {
   dim3 block() const { return {static_cast<unsigned>(x), static_cast<unsigned>(y)}; }
 };
 
-inline constexpr int64_t multiprocessors = 132;  // of the largest GPU
-inline constexpr int most_tile_threads = 32;     // across the channels
+inline constexpr int most_tile_threads = 32;  // across the channels
 
 constexpr int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
 // Uses all blocks that fit, or fewer where that leaves less work to the multiprocessor that has the most.
 inline ChannelCut cut_last_channels(const ChannelShape& shape, int width, int rows_at_once, int blocks_at_once) {
+  const int64_t multiprocessors = current_multiprocessors();
   ChannelCut cut;
   const int64_t packs = divide_up(shape.channels, width);
   while (cut.x < most_tile_threads && cut.x < packs) cut.x *= 2;
@@ -107,7 +107,7 @@ inline ChannelCut cut_middle_channels(const ChannelShape& shape) {
   cut.x = block_size;
   cut.tiles = shape.channels;
   const int64_t length = shape.per_channel();
-  const int64_t wanted = std::max<int64_t>(multiprocessors * most_blocks_at_once / cut.tiles, 1);
+  const int64_t wanted = std::max<int64_t>(current_multiprocessors() * most_blocks_at_once / cut.tiles, 1);
   const int64_t shortest = std::min<int64_t>(block_size * 4, length);  // a thread has a few elements at least
   cut.piece_length = std::max<int64_t>({divide_up(length, wanted), shortest, 1});
   cut.pieces = std::max<int64_t>(divide_up(length, cut.piece_length), 1);
@@ -121,11 +121,11 @@ ChannelCut cut_channels(const ChannelShape& shape, int width) {
                       : cut_middle_channels(shape);
 }
 
-// Scratch for the pieces of every channel, for any terms and pack width.
+// Scratch for the pieces of every channel, for any terms and pack width, on the current GPU.
 inline size_t piece_bytes(const ChannelShape& shape, size_t size_of_compute_type) {
   const int64_t tiles = shape.last() ? divide_up(shape.channels, most_tile_threads * widest_channels) : shape.channels;
-  const int64_t pieces =
-      std::clamp<int64_t>(multiprocessors * most_blocks_at_once / tiles, 1, std::max<int64_t>(shape.per_channel(), 1));
+  const int64_t pieces = std::clamp<int64_t>(current_multiprocessors() * most_blocks_at_once / tiles, 1,
+                                             std::max<int64_t>(shape.per_channel(), 1));
   return static_cast<size_t>(pieces * shape.channels) * 2 * size_of_compute_type;
 }
 

@@ -10,7 +10,9 @@
 
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/cuda/tensor_core.cuh"
 #include "symbind/core/error.h"
 #include "symbind/ops/conv.h"
 
@@ -26,7 +28,7 @@ static_assert(warps * 32 % packs == 0);
 constexpr int positions_at_once = 8;  // of the output: the depth of a tensor core's product
 constexpr int blocks_of_rows = 264;   // independent of the device, as the order of the sums is
 constexpr int most_taps = 160;
-constexpr size_t most_shared_bytes = 100 << 10;  // two blocks fit a multiprocessor
+constexpr size_t most_shared_bytes = 100 << 10;  // of a block: two fit a multiprocessor of compute capability 9.0
 
 struct Extents {
   int batch, channels, filters;
@@ -55,21 +57,6 @@ struct Extents {
     return std::max<size_t>(rows, threads_of_pack * tile) * sizeof(float);  // or the sums of the bias
   }
 };
-
-__device__ float as_tf32(float value) {
-  uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return __uint_as_float(bits);
-}
-
-// sums += a · b for a of 16 × 8 and b of 8 × 8 elements, distributed over a warp.
-__device__ void add_product(float (&sums)[4], const float (&a)[4], const float (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
-        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-}
 
 // Calls read(i) and then write(i, value) for all i below count, distributed over the threads of the block. A thread
 // reads several elements before it writes the first: their latencies overlap.
@@ -106,7 +93,7 @@ __device__ void load_gradients(const Extents& e, const float* row, bool aligned,
     float values[width];
 #pragma unroll
     for (int k = 0; k < width; ++k) {
-      values[k] = as_tf32(pack.element[k]);
+      values[k] = tensor_core::nearest_tf32(pack.element[k]);
       bias[k] += pack.element[k];
     }
     *reinterpret_cast<float4*>(gradients + i / packs * row_step + i % packs * width) =
@@ -123,7 +110,7 @@ __device__ void load_image(const Extents& e, const float* image, int first_row, 
     const bool inside = row >= 0 && row < e.in[0] && at >= 0 && at < count;
     return inside ? image[int64_t{row} * count + at] : 0.0f;
   };
-  copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, float value) { rows[i] = as_tf32(value); });
+  copy_elements<8>(e.kernel[0] * of_row, read, [&](int i, float value) { rows[i] = tensor_core::nearest_tf32(value); });
 }
 
 // The sums of a block: (filter of the tile, tap), then those of the bias.
@@ -160,21 +147,21 @@ __global__ void __launch_bounds__(warps * 32, 2)
     load_image(e, data + int64_t{image} * e.in[0] * e.in[1] * e.channels, row * e.stride[0] - e.pad[0], rows);
     __syncthreads();
     for (int p = 0; p < e.positions(); p += positions_at_once) {
-      float a[2][4];
+      uint32_t a[2][4];
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
         const float* const from = gradients + (p + member) * row_step + warp_filter + m * 16 + group;
-        a[m][0] = from[0];
-        a[m][1] = from[8];
-        a[m][2] = from[4 * row_step];
-        a[m][3] = from[4 * row_step + 8];
+        a[m][0] = __float_as_uint(from[0]);
+        a[m][1] = __float_as_uint(from[8]);
+        a[m][2] = __float_as_uint(from[4 * row_step]);
+        a[m][3] = __float_as_uint(from[4 * row_step + 8]);
       }
 #pragma unroll
       for (int n = 0; n < tap_tiles; ++n) {
         const float* const from = rows + tap_at[n] + (p + member) * position_step;
-        const float b[2] = {from[0], from[4 * position_step]};
+        const uint32_t b[2] = {__float_as_uint(from[0]), __float_as_uint(from[4 * position_step])};
 #pragma unroll
-        for (int m = 0; m < 2; ++m) add_product(sums[m][n], a[m], b);
+        for (int m = 0; m < 2; ++m) tensor_core::add_product<float, false>(sums[m][n], a[m], b);
       }
     }
   }
@@ -269,11 +256,7 @@ std::unique_ptr<Kernel> build(const NodeView& node) {
     constexpr int stored_taps = warps_by_taps * tap_tiles * 8;
     const size_t partial_bytes =
         static_cast<size_t>(e.filter_tiles()) * blocks_of_rows * block_sums(stored_taps) * sizeof(float);
-    CudaDevice& device = CudaDevice::of(node.context);
-    const CurrentDevice current(device.id());
-    device.check(cudaFuncSetAttribute(sum_rows<tap_tiles>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(most_shared_bytes)),
-                 "reserving shared memory");
+    allow_shared_memory(CudaDevice::of(node.context), sum_rows<tap_tiles>);
     kernel =
         make_step(node,
                   [e, last, has_bias = !p.no_bias](const Args& args) {
@@ -314,7 +297,9 @@ std::string refuse(const NodeView& node) {
     if (count >= int64_t{1} << 40) return "too many elements";
   if (size.batch * size.out[1] >= int64_t{1} << 31 || size.in[2] >= 1 << 16) return "too many rows";
   if (size.filters >= 1 << 20) return "too many filters";
-  return Extents(size).shared_bytes() <= most_shared_bytes ? "" : "rows that do not fit shared memory";
+  const auto of_block = static_cast<size_t>(SharedMemory(CudaDevice::of(node.context)).of_block);
+  const bool fits = Extents(size).shared_bytes() <= std::min(most_shared_bytes, of_block);
+  return fits ? "" : "rows that do not fit shared memory";
 }
 
 std::optional<PreferredLayouts> preferred_layouts(const NodeView& node) {

@@ -1,8 +1,8 @@
 #include "symbind/backend/cuda/conv_image.h"
 
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/conv_image.cuh"
 #include "symbind/backend/cuda/conv_image_gradient.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -39,16 +39,6 @@ bool has_suitable_size(const ConvolutionSize& size) {
   return true;
 }
 
-template <class Kernel>
-void set_up(const CudaDevice& device, Kernel* kernel) {
-  // Not what one plan needs: another one with the same kernel may need more.
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
-        "setting up a convolution");
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
-        "setting up a convolution");
-}
-
 template <class T>
 using Convolve = void (*)(ImageShape, ImageCut, const T*, const T*, ImageEpilogue<T>, PairOf<float>*);
 
@@ -67,7 +57,7 @@ class ForwardPlan final : public ConvolutionPlan {
         cut_(cut_image(shape_, form, device.attribute(cudaDevAttrMultiProcessorCount))),
         epilogue_(problem.epilogue),
         kernel_(kernel_for<T>(shape_)) {
-    set_up(device, kernel_);
+    allow_shared_memory(device, kernel_, cudaSharedmemCarveoutMaxShared);
   }
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
@@ -99,7 +89,8 @@ class WeightGradientPlan final : public ConvolutionPlan {
  public:
   WeightGradientPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
       : shape_(shape_of(problem.size)), cut_(cut_of(device, shape_, form)) {
-    set_up(device, sum_image_gradient<T, gradient_chunks, gradient_blocks>);
+    allow_shared_memory(device, sum_image_gradient<T, gradient_chunks, gradient_blocks>,
+                        cudaSharedmemCarveoutMaxShared);
   }
   static ImageGradientCut cut_of(const CudaDevice& device, const ImageGradientShape& shape, int form) {
     return cut_image_gradient(shape, gradient_chunks, form,
@@ -165,14 +156,12 @@ std::vector<int> image_forms(const CudaDevice& device, const ConvolutionProblem&
   constexpr int first_capability = 8;  // with these types on tensor cores, and asynchronous copies
   if (!is_image_convolution(problem) || device.attribute(cudaDevAttrComputeCapabilityMajor) < first_capability)
     return {};
-  const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  const int of_multiprocessor = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  const int reserved = device.attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+  const SharedMemory memory(device);
   std::vector<int> suitable;
   for (const int form : forms) {
     const int bytes = shared_bytes(device, problem, form);
-    const bool fits = image_blocks * (bytes + reserved) <= of_multiprocessor && form <= problem.size.out[1];
-    if (bytes <= most && (fits || form == 1)) suitable.push_back(form);
+    const bool fits = memory.blocks(bytes) >= image_blocks && form <= problem.size.out[1];
+    if (bytes <= memory.of_block && (fits || form == 1)) suitable.push_back(form);
   }
   return suitable;
 }

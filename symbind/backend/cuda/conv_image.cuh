@@ -35,7 +35,7 @@ struct ImageShape {
   constexpr int run() const { return kernel[1] * channels; }
   constexpr int image_row() const { return in[1] * channels; }
   constexpr int position_step() const { return stride[1] * channels; }
-  // Pairs of elements are read: from even elements, or from any, which takes two reads.
+  // Pairs of elements are read. Do all of them begin at even elements? Otherwise a pair takes two reads.
   constexpr bool even() const { return position_step() % 2 == 0; }
   // The image begins where a chunk does. If the runs begin at odd elements, one element more is read before them.
   constexpr int image_at() const { return (pad[1] * channels + chunk_elements - 1) / chunk_elements * chunk_elements; }
@@ -78,7 +78,8 @@ inline ImageCut cut_image(const ImageShape& shape, int tile_rows, int multiproce
   cut.first_run = shape.first_run();
   cut.filter_bytes = shape.filter_bytes();
   cut.row_fragments = shape.row_fragments();
-  const int tiles_bytes = 2 * cut.rows * cut.shared_row * 2;
+  constexpr int buffers = 2, element_bytes = 2;
+  const int tiles_bytes = buffers * cut.rows * cut.shared_row * element_bytes;
   cut.shared_bytes = std::max(image_columns * cut.filter_bytes + tiles_bytes + read_beyond, warp_sums);
   return cut;
 }
@@ -174,15 +175,15 @@ __device__ void add_lanes(float (&values)[count]) {
 }
 
 constexpr int column_fragments = image_columns / 8;  // of 8 filters
-constexpr int filter_parts = image_columns / 32;     // of eight filters of a thread
+constexpr int filter_parts = image_columns / 32;     // of a thread, each of product_width neighbouring filters
+// Two sums for each filter of a thread; and those of them that a lane has after add_lanes().
 constexpr int thread_sums = 2 * product_width * filter_parts, lane_sums = thread_sums / 8;
 
 // The products of a thread: rows `lane / 4` and `lane / 4 + 8` of each fragment of positions by its filters.
 using Products = float[image_fragments][column_fragments][4];
-// Of row `slot` of these, by `number` among the thread's filters.
-template <class AnyProducts>
-__device__ auto& product_at(AnyProducts& products, int slot, int number) {
-  return products[slot / 2][number / 2][slot % 2 * 2 + number % 2];
+// That of row `slot` of the thread and its filter number `filter`.
+__device__ inline float& product_at(Products& products, int slot, int filter) {
+  return products[slot / 2][filter / 2][slot % 2 * 2 + filter % 2];
 }
 
 // Where the runs of a thread's positions are; positions outside of the output have the runs of others.
@@ -349,7 +350,7 @@ __device__ void write_products(const ImageEpilogue<T>& epilogue, Products& produ
     if (own_filter + part * 32 >= filters) break;
     if (epilogue.bias || epilogue.relu) {
       RowPart<T> bias = {};
-      if (epilogue.bias) bias = *reinterpret_cast<const RowPart<T>*>(epilogue.bias + own_filter + part * 32);
+      if (epilogue.bias) bias = load_packed<product_width>(epilogue.bias + own_filter + part * 32);
 #pragma unroll
       for (int slot = 0; slot < 2 * image_fragments; ++slot)
 #pragma unroll
@@ -365,7 +366,7 @@ __device__ void write_products(const ImageEpilogue<T>& epilogue, Products& produ
 #pragma unroll
       for (int k = 0; k < product_width; ++k) values[k] = product_at(products, slot, part * product_width + k);
       const int64_t target = (tile_position + at.position[slot / 2] + slot % 2 * 8) * filters + own_filter;
-      if (!at.is_outside(slot)) *reinterpret_cast<RowPart<T>*>(epilogue.out + target + part * 32) = RowPart<T>(values);
+      if (!at.is_outside(slot)) store_packed(epilogue.out + target + part * 32, RowPart<T>(values));
     }
   }
 }
@@ -418,7 +419,7 @@ __global__ void __launch_bounds__(image_threads, image_blocks)
       if (partial) image_tile::add_to_sums(products, at, sums);
       image_tile::write_products(epilogue, products, at, tile_position, own_filter, shape.filters);
     }
-    __syncthreads();  // before the next rows but one are copied
+    __syncthreads();  // all warps have read the rows: the next copy overwrites them
   }
   if (partial)
     image_tile::store_sums(sums, reinterpret_cast<float*>(image_shared), shape.filters - first_filter,

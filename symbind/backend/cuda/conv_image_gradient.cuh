@@ -68,20 +68,6 @@ inline ImageGradientCut cut_image_gradient(const ImageGradientShape& shape, int 
 
 namespace image_tile {
 
-// Four, or two, matrices of 8 rows of 16 bytes, as load_matrices() loads them, each transposed.
-__device__ inline void load_transposed(uint32_t (&to)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(address)
-               : "memory");
-}
-__device__ inline void load_transposed(uint32_t (&to)[2], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(to[0]), "=r"(to[1])
-               : "r"(address)
-               : "memory");
-}
-
 // Chunk of eight filters `chunk` of a position: eight positions that are read together are in different banks.
 __device__ inline int gradient_at(int position, int chunk) {
   return position * gradient_row_bytes + (chunk ^ (position & 7)) * 16;
@@ -148,7 +134,7 @@ __global__ void __launch_bounds__(32 * gradient_warps, blocks)
   unsigned char* const staged = pixels + rows * row_bytes;
   unsigned char* const zeros = staged + rows * shape.staged_row() * 2;
 
-  // What is never written: borders of the image, and positions that fill up a row of the output.
+  // Zeros where no copy writes: the borders of the image, and the positions that fill up a row of the output.
   for (int i = thread * 16; i < 2 * gradient_bytes + rows * row_bytes; i += static_cast<int>(blockDim.x) * 16)
     *reinterpret_cast<uint4*>(gradient_shared + i) = uint4{};
   if (thread == 0) *reinterpret_cast<uint4*>(zeros) = uint4{};
@@ -206,19 +192,19 @@ __global__ void __launch_bounds__(32 * gradient_warps, blocks)
 #pragma unroll
       for (int i = 0; i < warp_chunks / 2; ++i) {
         uint32_t words[4];
-        image_tile::load_transposed(words, taps + (inside ? chunk_at[i] : 0));
+        load_transposed(words, taps + (inside ? chunk_at[i] : 0));
         b_words[2 * i][0] = words[0];
         b_words[2 * i][1] = words[1];
         b_words[2 * i + 1][0] = words[2];
         b_words[2 * i + 1][1] = words[3];
       }
       if constexpr (warp_chunks % 2 == 1)
-        image_tile::load_transposed(b_words[warp_chunks - 1], taps + (inside ? chunk_at[warp_chunks / 2] : 0));
+        load_transposed(b_words[warp_chunks - 1], taps + (inside ? chunk_at[warp_chunks / 2] : 0));
 #pragma unroll
       for (int m = 0; m < filter_fragments; ++m) {
         uint32_t a_words[4];
-        image_tile::load_transposed(
-            a_words, gradients + static_cast<uint32_t>(step * step_positions * gradient_row_bytes) + filters_at[m]);
+        load_transposed(a_words,
+                        gradients + static_cast<uint32_t>(step * step_positions * gradient_row_bytes) + filters_at[m]);
 #pragma unroll
         for (int n = 0; n < warp_chunks; ++n) add_product<T, false>(sums[m][n], a_words, b_words[n]);
       }

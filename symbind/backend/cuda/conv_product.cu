@@ -5,6 +5,7 @@
 #include <span>
 
 #include "symbind/backend/cuda/relu_signs.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
 #include "symbind/backend/cuda/tensor_product.cuh"
 #include "symbind/backend/functions.h"
 #include "symbind/core/error.h"
@@ -41,7 +42,7 @@ struct StoreWithSquares {
   __device__ void write(int64_t index, int /*column*/, bool inside, const Parts& /*none*/, Nothing,
                         const float (&values)[product_width], PairOf<float> (&sums)[product_width]) const {
     const RowPart<T> rounded(values);
-    if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
+    if (inside) store_packed(out + index, rounded);
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
       sums[i].first += values[i];
@@ -94,7 +95,7 @@ struct StoreWithGradientSums {
   __device__ void write(int64_t index, int column, bool inside, const RowPart<T> (&parts)[operands],
                         const Loaded& loaded, const float (&values)[product_width],
                         PairOf<float> (&sums)[product_width]) const {
-    const RowPart<float> means = *reinterpret_cast<const RowPart<float>*>(mean + column);
+    const RowPart<float> means = load_packed<product_width>(mean + column);
     float gradients[product_width];
 #pragma unroll
     for (int i = 0; i < product_width; ++i) {
@@ -103,7 +104,7 @@ struct StoreWithGradientSums {
       sums[i].second += gradients[i] * (parts[1][i] - means[i]);
     }
     const RowPart<T> rounded(gradients);
-    if (inside) *reinterpret_cast<RowPart<T>*>(out + index) = rounded;
+    if (inside) store_packed(out + index, rounded);
   }
 };
 
@@ -126,9 +127,7 @@ ProductShape product_of(const ConvolutionProblem& problem) {
 
 std::optional<ProductCut> cut_of(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
   return cut_product(product_of(problem), element_bytes(problem), forms[form],
-                     {.multiprocessors = device.attribute(cudaDevAttrMultiProcessorCount),
-                      .block_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                      .multiprocessor_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor)});
+                     device.attribute(cudaDevAttrMultiProcessorCount), SharedMemory(device));
 }
 
 bool is_product(const ConvolutionProblem& problem) {
@@ -169,11 +168,7 @@ class ProductPlan final : public ConvolutionPlan {
         is_forward_(problem.pass == ConvolutionPass::forward),
         threads_(static_cast<unsigned>(forms[form].threads)),
         kernel_(kernel_of(form)) {
-    // Not what this plan needs: another plan with the same kernel may need more.
-    const int most = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most), "setting up a product");
-    check(cudaFuncSetAttribute(kernel_, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
-          "setting up a product");
+    allow_shared_memory(device, kernel_, cudaSharedmemCarveoutMaxShared);
   }
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {

@@ -255,13 +255,13 @@ __device__ void transpose_piece(const Part& part, uint32_t block, const Converte
 template <class To, class From>
 __global__ void __launch_bounds__(block_size) convert_parts(const __grid_constant__ Parts parts, const float* scale) {
   __shared__ To tile[tile_elements];
-  const auto place = parts.blocks.place_of(blockIdx.x);
-  const Part& part = parts.part[place.array];
+  const auto own = parts.blocks.find(blockIdx.x);
+  const Part& part = parts.part[own.array];
   const Converter<To, From> converted(scale);
   if (part.is_transposed())
-    transpose_piece(part, place.block, converted, tile);
+    transpose_piece(part, own.block, converted, tile);
   else
-    convert_piece(part, place.block, converted);
+    convert_piece(part, own.block, converted);
 }
 
 Part part_of(const ConvertedArray& array) {

@@ -3,7 +3,6 @@
 // each sum is computed by one thread in a fixed order.
 #include "symbind/backend/deformable_conv.h"
 
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/matmul.h"
 #include "symbind/backend/cuda/radix_sort.h"
@@ -309,7 +308,6 @@ std::unique_ptr<Kernel> build_grad_data(const NodeView& node, const Size& size) 
                                      .columns = size.positions(),
                                      .transpose_a = true,
                                      .dtype = dtype_of<T>()});
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   ScratchLayout layout;
   const size_t columns_at = layout.add<T>(column_elements(size));
   const size_t work_at = layout.add_bytes(matmul->scratch_bytes());

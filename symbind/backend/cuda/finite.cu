@@ -60,11 +60,11 @@ class ExponentTest {
 };
 
 __global__ void __launch_bounds__(block_size) find_infinite(const __grid_constant__ CheckedArrays arrays, float* out) {
-  const auto place = arrays.blocks.place_of(blockIdx.x);
-  const DType dtype = arrays.dtype[place.array];
-  const int64_t first = int64_t{place.block} * bytes_per_block;
-  const auto* const data = static_cast<const unsigned char*>(arrays.data[place.array]) + first;
-  const int bytes = static_cast<int>(min(arrays.bytes[place.array] - first, int64_t{bytes_per_block}));
+  const auto own = arrays.blocks.find(blockIdx.x);
+  const DType dtype = arrays.dtype[own.array];
+  const int64_t first = int64_t{own.block} * bytes_per_block;
+  const auto* const data = static_cast<const unsigned char*>(arrays.data[own.array]) + first;
+  const int bytes = static_cast<int>(min(arrays.bytes[own.array] - first, int64_t{bytes_per_block}));
   const int thread = static_cast<int>(threadIdx.x);
   const int packs = reinterpret_cast<uintptr_t>(data) % 16 == 0 ? bytes / 16 : 0;
   ExponentTest test(dtype);

@@ -1,7 +1,7 @@
 // Reductions along axes by any fold (backend/folds.h). The marked axes are reduced one after the other, the innermost
 // first: the first stage takes elements, the others combine partial results. A stage reduces rows (the axis is the
 // last) or columns; few long ones are split into pieces, whose partial results another stage combines. There are no
-// atomic operations, so the order depends only on the shape.
+// atomic operations, so the order depends only on the shape and the GPU's multiprocessors.
 //
 // A fold on the device is an object with the type Part and the functions start(), take(part, element, index along the
 // axis), join(part, part), and finish(part, out, i), which assigns result i.
@@ -21,7 +21,7 @@ struct FoldStage : AxisView {
   int64_t results() const { return row_count() * pieces; }
 };
 
-// How an array is folded, decided when the kernel is built.
+// How an array is folded on the current GPU, decided when the kernel is built.
 struct FoldPlan {
   std::vector<FoldStage> stages;
 
@@ -47,8 +47,8 @@ struct FoldPlan {
     const bool rows = axis.inner == 1;
     const int64_t columns = axis.inner % 4 == 0 ? 128 : 32;  // of a block, by packs or without
     const int64_t blocks = rows ? axis.outer : axis.outer * ((axis.inner + columns - 1) / columns);
-    const int64_t least = rows ? 4096 : 256;    // no piece is shorter
-    constexpr int64_t wanted_blocks = 132 * 4;  // enough to keep the largest GPU busy
+    const int64_t least = rows ? 4096 : 256;  // no piece is shorter
+    const int64_t wanted_blocks = current_multiprocessors() * 4;
     FoldStage stage{axis};
     const int64_t pieces =
         std::clamp<int64_t>(wanted_blocks / std::max<int64_t>(blocks, 1), 1, std::max<int64_t>(axis.length / least, 1));

@@ -1,4 +1,4 @@
-// Shared by device code: launching a kernel over a number of elements, and reductions over a block of threads.
+// Shared by device code: the alignment of packs, conversions, and reductions over a block of threads.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,10 @@
 
 #include "symbind/backend/convert.h"
 #include "symbind/backend/cuda/elements.cuh"
+#include "symbind/backend/cuda/grid.h"
 #include "symbind/core/dtype.h"
 
 namespace symbind::cuda_backend {
-
-inline constexpr int block_size = 256;
-inline constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
-
-inline unsigned blocks_for(int64_t count, int64_t per_block = block_size) {
-  return static_cast<unsigned>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most_blocks));
-}
 
 inline bool aligned_for_packs(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 inline bool all_aligned_for_packs(std::initializer_list<const void*> addresses) {

@@ -42,7 +42,7 @@ struct MultiUpdate {
 
   struct Part {
     const T *weight, *gradient;
-    S* kept[per_weight > 2 ? per_weight - 2 : 1];  // states, then the master
+    S* states_and_master[per_weight > 2 ? per_weight - 2 : 1];  // in this order
     T* out;
     int64_t count;
     Rule rule;
@@ -79,24 +79,24 @@ __global__ void update_arrays(const __grid_constant__ typename Update::template 
   using S = typename Update::S;
   using C = compute_type<S>;
   constexpr int states = Update::states;
-  const auto place = parts.blocks.place_of(blockIdx.x);
-  const typename Update::Part& part = parts.part[place.array];
-  const int64_t begin = int64_t{place.block} * blockDim.x + threadIdx.x;
-  const int64_t step = int64_t{place.blocks} * blockDim.x;
+  const auto own = parts.blocks.find(blockIdx.x);
+  const typename Update::Part& part = parts.part[own.array];
+  const int64_t begin = int64_t{own.block} * blockDim.x + threadIdx.x;
+  const int64_t step = int64_t{own.blocks} * blockDim.x;
   if (finish.skips() || (made && *made == 0)) {
     for (int64_t i = begin; i < part.count; i += step) part.out[i] = part.weight[i];
     return;
   }
-  const auto rule = finish(part.rule, first + place.array);
+  const auto rule = finish(part.rule, first + own.array);
   for (int64_t next = begin; next < part.count; next += elements_ahead * step) {
     C now[elements_ahead][states + 1], gradient[elements_ahead];
 #pragma unroll
     for (int k = 0; k < elements_ahead; ++k) {
       const int64_t i = next + k * step;
       if (i >= part.count) break;
-      for (int state = 0; state < states; ++state) now[k][state] = load(part.kept[state][i]);
+      for (int state = 0; state < states; ++state) now[k][state] = load(part.states_and_master[state][i]);
       if constexpr (Update::has_master)
-        now[k][states] = part.kept[states][i];
+        now[k][states] = part.states_and_master[states][i];
       else
         now[k][states] = load(part.weight[i]);
       gradient[k] = static_cast<C>(load(part.gradient[i]));
@@ -106,8 +106,8 @@ __global__ void update_arrays(const __grid_constant__ typename Update::template 
       const int64_t i = next + k * step;
       if (i >= part.count) break;
       const C updated = apply_rule(rule, now[k][states], gradient[k], now[k], std::make_index_sequence<states>{});
-      for (int state = 0; state < states; ++state) part.kept[state][i] = store<S>(now[k][state]);
-      if constexpr (Update::has_master) part.kept[states][i] = updated;
+      for (int state = 0; state < states; ++state) part.states_and_master[state][i] = store<S>(now[k][state]);
+      if constexpr (Update::has_master) part.states_and_master[states][i] = updated;
       part.out[i] = store<T>(static_cast<compute_type<T>>(updated));
     }
   }
@@ -127,7 +127,7 @@ inline int64_t update_blocks(int64_t count) {
   return std::min((count + elements - 1) / elements, most_blocks_of_array);
 }
 
-// make_finish(args) gives the function that completes rules in the kernel.
+// make_finish(args) returns the function that completes rules in the kernel.
 template <class Update, class MakeFinish>
 std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typename Update::Rule> rules,
                                            MakeFinish make_finish) {
@@ -141,7 +141,8 @@ std::unique_ptr<Kernel> build_multi_update(const NodeView& node, std::vector<typ
   const auto part_of = [](const Args& args, size_t array, int64_t count, const typename Update::Rule& rule) {
     const size_t input = array * Update::per_weight;
     typename Update::Part part{args.in<T>(input), args.in<T>(input + 1), {}, args.out<T>(array), count, rule};
-    for (size_t k = 2; k < Update::per_weight; ++k) part.kept[k - 2] = args.state<typename Update::S>(input + k);
+    for (size_t k = 2; k < Update::per_weight; ++k)
+      part.states_and_master[k - 2] = args.state<typename Update::S>(input + k);
     return part;
   };
   const auto queue = [rules = std::move(rules), counts = std::move(counts), part_of, make_finish]<int most>(

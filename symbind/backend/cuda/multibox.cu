@@ -2,7 +2,6 @@
 // order detections.
 #include "symbind/backend/multibox.h"
 
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/row_sort.h"
 #include "symbind/backend/cuda/scratch_layout.h"
@@ -263,7 +262,6 @@ std::unique_ptr<Kernel> build_target_for(const NodeView& node) {
   using C = compute_type<T>;
   using Key = decltype(boxes::descending_key(C(0)));
   const TargetRule<C> rule(node.as<MultiBoxTarget>(), node.inputs[0].shape, node.inputs[1].shape, node.inputs[2].shape);
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const RowSort sort(rule.images, rule.anchors, sizeof(Key));
   ScratchLayout layout;
   const int64_t all = rule.images * rule.anchors;
@@ -403,7 +401,6 @@ std::unique_ptr<Kernel> build_detection_for(const NodeView& node) {
   using C = compute_type<T>;
   using Key = decltype(boxes::descending_key(C(0)));
   const DetectionRule<C> rule(node.as<MultiBoxDetection>(), node.inputs[0].shape);
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const RowSort sort(rule.images, rule.anchors, sizeof(Key));
   ScratchLayout layout;
   const int64_t all = rule.images * rule.anchors;

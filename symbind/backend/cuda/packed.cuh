@@ -24,11 +24,11 @@ __device__ uint32_t rounded_pair(float first, float second) {
   return pair;
 }
 
-// Up to 16 bytes of elements, read and written together from an address aligned to their size. Those of 2 bytes are two
-// to a word, as they come from memory: of a Pack the compiler puts each into a register of its own wherever control
-// flow meets, and waits there for a load that nothing needs yet.
+// Elements that are read and written together, from an address aligned to their size or, if that is less, to 16 bytes.
+// Those of 2 bytes are two to a word, as they come from memory: of a Pack the compiler puts each into a register of its
+// own wherever control flow meets, and waits there for a load that nothing needs yet.
 template <class T, int width>
-struct alignas(sizeof(T) * width) Packed {
+struct alignas(width < widest<T> ? sizeof(T) * width : 16) Packed {
   using Number = compute_type<T>;
   static constexpr bool in_pairs = sizeof(T) == 2 && width % 2 == 0;
   using Unit = std::conditional_t<in_pairs, uint32_t, T>;

@@ -13,6 +13,7 @@
 
 #include "symbind/backend/cuda/axes.h"
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/grid.h"
 #include "symbind/backend/cuda/nvrtc_library.h"
 #include "symbind/backend/cuda/pointwise_source.h"
 #include "symbind/backend/cuda/step.h"
@@ -119,14 +120,7 @@ Kernels kernels_of(const NodeView& node, const Pointwise& program, int device) {
           has_packs(dtype, types) ? kernel_of(library, "pointwise_packs", node.where()) : nullptr};
 }
 
-constexpr unsigned threads_per_block = 256;
-constexpr int64_t most_blocks = 132 * 16;  // enough to fill the largest GPU; kernels stride over the rest
 constexpr uintptr_t pack_bytes = 16;
-
-unsigned blocks_for(int64_t count) {
-  return static_cast<unsigned>(
-      std::clamp<int64_t>((count + threads_per_block - 1) / threads_per_block, 1, most_blocks));
-}
 
 // Are all arrays aligned to packs? Users' arrays may be views, whose alignment is not known before a run.
 bool aligned_for_packs(const Args& args, size_t inputs) {
@@ -137,7 +131,6 @@ bool aligned_for_packs(const Args& args, size_t inputs) {
 
 std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const DType dtype = node.outputs[0].dtype;
   const Kernels kernels = kernels_of(node, program, device.id());
   KernelTraits traits;
@@ -157,7 +150,7 @@ std::unique_ptr<Kernel> build(const NodeView& node, const Pointwise& program) {
         arguments[inputs + 1] = &elements;
         const bool packs = kernels.packs && aligned_for_packs(args, inputs);
         device.check(cudaLaunchKernel(reinterpret_cast<const void*>(packs ? kernels.packs : kernels.elements),
-                                      dim3(blocks_for(packs ? count / per_pack : count)), dim3(threads_per_block),
+                                      dim3(blocks_for(packs ? count / per_pack : count)), dim3(block_size),
                                       arguments.data(), 0, stream_of(args)),
                      where);
       },
@@ -234,7 +227,6 @@ std::string refuse_cell(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_cell(const NodeView& node) {
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const auto& cell = node.as<PointwiseCell>();
   const DType dtype = node.outputs[0].dtype;
   const cudaLibrary_t library = library_of(cell_source(cell, dtype), device.id(), node.where());
@@ -262,8 +254,8 @@ std::unique_ptr<Kernel> build_cell(const NodeView& node) {
         arguments[inputs + outputs] = &row_count;
         const bool in_packs = bits % pack_size == 0;
         device.check(cudaLaunchKernel(reinterpret_cast<const void*>(in_packs ? packs : elements),
-                                      dim3(blocks_for(rows * columns / (in_packs ? width : 1))),
-                                      dim3(threads_per_block), arguments.data(), 0, stream_of(args)),
+                                      dim3(blocks_for(rows * columns / (in_packs ? width : 1))), dim3(block_size),
+                                      arguments.data(), 0, stream_of(args)),
                      where);
       },
       traits);
@@ -297,7 +289,6 @@ std::unique_ptr<Kernel> build_broadcast(const NodeView& node) {
   const Pointwise program = alone(node);
   if (a == out && b == out) return build(node, program);
   CudaDevice& device = CudaDevice::of(node.context);
-  const CurrentDevice current(device.id());
   const cudaLibrary_t library =
       library_of(broadcast_source(program, node.outputs[0].dtype, input_types(node)), device.id(), node.where());
   KernelTraits traits;
@@ -313,8 +304,8 @@ std::unique_ptr<Kernel> build_broadcast(const NodeView& node) {
         long long elements = count;
         BroadcastSteps by_value = steps;
         void* arguments[] = {&lhs, &rhs, &result, &elements, &by_value};
-        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks_for(count)),
-                                      dim3(threads_per_block), arguments, 0, stream_of(args)),
+        device.check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks_for(count)), dim3(block_size),
+                                      arguments, 0, stream_of(args)),
                      where);
       },
       traits);

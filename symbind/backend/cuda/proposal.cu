@@ -2,7 +2,6 @@
 // non-maximum suppression.
 #include "symbind/backend/proposal.h"
 
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/row_sort.h"
 #include "symbind/backend/cuda/scratch_layout.h"
@@ -97,7 +96,6 @@ std::unique_ptr<Kernel> build_for(const NodeView& node, const Proposal& params) 
   Anchors<C> anchors{};
   const auto base = boxes::base_anchors<C>(params);
   std::copy(base.begin(), base.end(), anchors.box);
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const RowSort sort(size.images, size.boxes, sizeof(Key));
   ScratchLayout layout;
   const size_t sort_at = layout.add_bytes(sort.scratch_bytes());

@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(most_row_threads) run_rows(AxisView rows, Body
     body.template operator()<Team, width>(row, rows.row_start(row));
 }
 
-// Are there so few rows that a warp for each would leave most of the GPU idle?
-inline bool are_few(int64_t rows) { return rows < 132 * 4; }
+// Are there so few rows that a warp for each would leave most of the current GPU idle?
+inline bool are_few(int64_t rows) { return rows < current_multiprocessors() * 4; }
 
 // The number of threads that a long row keeps busy.
 inline unsigned threads_for_row(int64_t packs) { return packs >= 1024 ? most_row_threads : block_size; }

@@ -5,7 +5,6 @@
 #include "symbind/ops/spatial.h"
 
 #include "symbind/backend/cuda/any_array.cuh"
-#include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/index_sort.h"
 #include "symbind/backend/cuda/refuse.h"
 #include "symbind/backend/cuda/spatial.h"
@@ -240,7 +239,6 @@ std::unique_ptr<Kernel> build_sampler(const NodeView& node) {
 
 std::unique_ptr<Kernel> build_sampler_grad(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const SampleGrad grad(sampled(node.inputs[1].shape, node.inputs[0].shape));
   return visit_computed(dtype, [&]<class C>(std::type_identity<C>) {
     return make_step(
@@ -274,7 +272,6 @@ std::unique_ptr<Kernel> build_transformer(const NodeView& node) {
 std::unique_ptr<Kernel> build_transformer_grad(const NodeView& node) {
   const DType dtype = node.outputs[0].dtype;
   const Sampled size = sampled(node.inputs[1].shape, node.inputs[0].shape);
-  const CurrentDevice current(CudaDevice::of(node.context).id());
   const SampleGrad grad(size);
   return visit_computed(dtype, [&]<class C>(std::type_identity<C>) {
     const size_t of_grid = rounded_up(static_cast<size_t>(size.grid.images * 2 * size.grid.space()) * sizeof(C));

@@ -31,13 +31,23 @@ class CapturedGraph final : public Captured {
   cudaGraphExec_t graph_;
 };
 
+// Builds kernels with their GPU as the current one of the calling thread, as it is when they are queued: they may ask
+// for its properties (grid.h).
+Implementation on_own_gpu(Implementation implementation) {
+  implementation.build = [build = std::move(implementation.build)](const NodeView& node) {
+    const CurrentDevice current(CudaDevice::of(node.context).id());
+    return build(node);
+  };
+  return implementation;
+}
+
 }  // namespace
 
 CudaTarget::CudaTarget() {
   const ImplementationTable table = all_implementations();
   for (const OpDef* op : OpRegistry::get().all()) {
     if (op->own) continue;
-    lists_[op] = table.of(*op);
+    for (const Implementation& implementation : table.of(*op)) lists_[op].push_back(on_own_gpu(implementation));
     lists_[op].push_back(nothing_implementation());
     lists_[op].push_back(host_implementation());
   }

@@ -6,7 +6,7 @@
 // same columns, one after the other. Its columns of b stay in shared memory. Everything else that is read in long rows
 // goes through a ring of slices there, each of 128 bytes of 128 rows: the slices of a that make up a tile, then those
 // of the arrays that the epilogue reads. They arrive asynchronously, some slices ahead, also while an epilogue runs, so
-// that enough bytes are always on their way. Which columns of b are a column of a tensor core's product is chosen so
+// that enough loads are always in flight. The columns of b are assigned to the columns of a tensor core's product so
 // that a thread gets eight neighbouring columns of the result, without an exchange between threads.
 //
 // The tiles of a block depend on the shape and on the device alone, and so do the sums per column: the same arrays give
@@ -21,6 +21,8 @@
 #include "symbind/backend/cuda/channels.cuh"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/packed.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
+#include "symbind/backend/cuda/tensor_core.cuh"
 
 namespace symbind::cuda_backend {
 
@@ -39,8 +41,8 @@ inline constexpr int slice_depth = product_slice / static_cast<int>(sizeof(T));
 // The columns of a tile, the threads of a block, and the slices in the ring.
 struct ProductSizes {
   int columns, threads, stages;
-  // On a multiprocessor, as far as registers limit them.
-  constexpr int most_blocks() const { return 512 / threads; }
+  // How many blocks a multiprocessor has registers for: it has 65536, and a thread may use 128.
+  constexpr int resident_blocks() const { return 65536 / 128 / threads; }
 };
 template <int columns, int threads, int stages>
 struct ProductForm {
@@ -53,24 +55,17 @@ struct ProductCut {
   int blocks() const { return column_tiles * groups; }
 };
 
-// Of a device. The bytes are of shared memory.
-struct ProductLimits {
-  int multiprocessors, block_bytes, multiprocessor_bytes;
-};
-
 // None: there is not enough shared memory.
 inline std::optional<ProductCut> cut_product(const ProductShape& shape, int element_bytes, const ProductSizes& form,
-                                             const ProductLimits& limits) {
-  constexpr int reserved_bytes = 1024;  // of each block, by the system
+                                             int multiprocessors, const SharedMemory& memory) {
   const int row_tiles = (shape.rows + product_rows - 1) / product_rows;
   const int slices = (shape.depth * element_bytes + product_slice - 1) / product_slice;
   ProductCut cut;
   cut.column_tiles = (shape.columns + form.columns - 1) / form.columns;
   cut.shared_bytes = slices * form.columns * product_slice + form.stages * slice_bytes;
-  if (cut.shared_bytes > limits.block_bytes) return std::nullopt;
-  const int blocks =
-      std::clamp(limits.multiprocessor_bytes / (cut.shared_bytes + reserved_bytes), 1, form.most_blocks());
-  cut.groups = std::clamp(blocks * limits.multiprocessors / cut.column_tiles, 1, row_tiles);
+  if (cut.shared_bytes > memory.of_block) return std::nullopt;
+  const int blocks = std::clamp(memory.blocks(cut.shared_bytes), 1, form.resident_blocks());
+  cut.groups = std::clamp(blocks * multiprocessors / cut.column_tiles, 1, row_tiles);
   return cut;
 }
 
@@ -81,96 +76,9 @@ inline bool suits_tensor_product(int64_t rows, int64_t columns, int64_t depth, i
          depth <= most_columns && depth * element_bytes % 16 == 0 && columns % product_width == 0;
 }
 
-namespace tensor_core {
-
-__device__ inline uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-// Copies 16 bytes to shared memory asynchronously; zeros if they are not inside the array, which is then not read.
-__device__ inline void copy_chunk(uint32_t to, const void* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
-}
-// The same with 4 bytes.
-__device__ inline void copy_word(uint32_t to, const void* from, bool inside) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
-}
-__device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// All but the last `left` groups of this thread's copies have arrived.
-template <int left>
-__device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
-}
-
-// Four matrices of 8 rows of 16 bytes, whose rows are at the addresses of 8 lanes each: a lane gets four bytes of each.
-__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(address)
-               : "memory");
-}
-
-// TF32 numbers have 10 bits of mantissa; tensor cores ignore the others.
-__device__ inline float nearest_tf32(float value) {
-  uint32_t bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return __uint_as_float(bits);
-}
-// Rounds in one instruction instead of three: before the bits are ignored, 0.35 to 0.7 of the last bit that is not is
-// added, in the mean a half. Numbers that need no rounding stay as they are, and so do infinity and NaN.
-__device__ inline uint32_t to_be_truncated(uint32_t bits) {
-  return __float_as_uint(__uint_as_float(bits) * (1.0f + 0.7f / 2048));
-}
-
-// sums = a · b, plus sums unless `first`: 16 rows by 8 columns, a depth of 32 bytes.
-template <class T, bool first>
-__device__ void add_product(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  const float c0 = first ? 0.0f : sums[0], c1 = first ? 0.0f : sums[1];
-  const float c2 = first ? 0.0f : sums[2], c3 = first ? 0.0f : sums[3];
-  if constexpr (std::is_same_v<T, float16>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%10,%11,%12,%13};"
-        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%10,%11,%12,%13};"
-        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
-  else
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%10,%11,%12,%13};"
-        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
-}
-
-}  // namespace tensor_core
-
-// Eight neighbouring elements.
+// The elements of a row that a thread passes to the epilogue.
 template <class T>
-struct alignas(16) RowPart {
-  uint32_t words[product_width * sizeof(T) / 4];
-
-  RowPart() = default;
-  // Rounded to their type.
-  __device__ explicit RowPart(const float (&values)[product_width]) {
-#pragma unroll
-    for (int i = 0; i < product_width; i += 4 / static_cast<int>(sizeof(T))) {
-      if constexpr (sizeof(T) == 2)
-        words[i / 2] = rounded_pair<T>(values[i], values[i + 1]);
-      else
-        words[i] = __float_as_uint(values[i]);
-    }
-  }
-  __device__ float operator[](int i) const {
-    if constexpr (sizeof(T) == 4) {
-      return __uint_as_float(words[i]);
-    } else {
-      T element;
-      element.bits = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-      return load(element);
-    }
-  }
-};
+using RowPart = Packed<T, product_width>;
 
 // What each warp of a block computes of a tile, and where slices are in shared memory.
 template <class T, class Form>
@@ -183,16 +91,19 @@ struct ProductTile {
   static constexpr int row_slots = row_fragments * 2;           // rows of a thread, which are 8 rows apart
   static_assert(column_fragments * 2 == product_width);
 
-  // An array that the epilogue reads has whole rows of the tile in a slice: of each warp as many as are processed next.
-  static constexpr int array_row = form.columns * static_cast<int>(sizeof(T));  // bytes
-  static constexpr int array_slices = array_row / product_slice, part_slots = row_slots / array_slices;
+  // An operand of the epilogue is copied in whole rows of the tile: in one slice or in several, its parts, each with
+  // the rows of every warp that the epilogue processes next.
+  static constexpr int operand_row = form.columns * static_cast<int>(sizeof(T));  // bytes
+  static constexpr int operand_parts = operand_row / product_slice, part_slots = row_slots / operand_parts;
   static constexpr int part_rows = part_slots * 8;  // of a warp
   static_assert(part_slots > 0);
 
-  // Chunks of 16 bytes are at positions for which eight rows that are read together are in different banks: of a eight
-  // neighbouring ones, of b those that are neighbouring columns of a tensor core's product. Its column 2 · i + e in
-  // fragment n is column 8 · i + 2 · n + e of the warp. Of other arrays eight threads read four chunks of two rows
-  // each.
+  // Where a chunk of 16 bytes is in a slice. The chunks of a row are permuted, so that eight chunks that are read
+  // together are in different banks:
+  //   a         the same chunk of eight neighbouring rows
+  //   b         the same chunk of eight columns that are neighbours in a tensor core's product: its column 2 · i + e in
+  //             fragment n is column 8 · i + 2 · n + e of the warp
+  //   operand   four chunks of each of two rows
   __device__ static uint32_t in_a(int row, int chunk) {
     return static_cast<uint32_t>(row * product_slice + ((chunk ^ (row & 7)) * 16));
   }
@@ -200,9 +111,9 @@ struct ProductTile {
     const int spread = (column >> 3 & 3) * 2 + (column & 1);
     return static_cast<uint32_t>(column * product_slice + ((chunk ^ spread) * 16));
   }
-  __device__ static uint32_t in_array(int row, int chunk) {
+  __device__ static uint32_t in_operand(int row, int chunk) {
     constexpr int spread = sizeof(T) == 2 ? 4 : 1;
-    return static_cast<uint32_t>(row * array_row + ((chunk ^ (row & 1) * spread) * 16));
+    return static_cast<uint32_t>(row * operand_row + ((chunk ^ (row & 1) * spread) * 16));
   }
 };
 
@@ -269,7 +180,7 @@ class ProductBlock {
   __device__ void run(PairOf<float>* partial) {
     copy_b();
 #pragma unroll
-    for (int i = last_used; i < form.stages; ++i) copy_next();
+    for (int i = last_slices; i < form.stages; ++i) copy_next();
     if constexpr (sizeof(T) == 4 && !Epilogue::by_depth) round_b();
     PairOf<float> column_sums[product_width] = {};
     for (int tile = group_; tile < row_tiles_; tile += groups_) compute_tile(tile, column_sums);
@@ -283,10 +194,10 @@ class ProductBlock {
   static constexpr int chunk_elements = 16 / static_cast<int>(sizeof(T)), slice_chunks = product_slice / 16;
   static constexpr int rows_at_once =
       form.threads / slice_chunks;  // of a that the block copies with a chunk per thread
-  static constexpr int operand_slices = Epilogue::operands * Tile::array_slices;  // of a tile
-  // How many slices are used together right before a tile.
-  static constexpr int last_used = Epilogue::operands > 0 ? Epilogue::operands : 1;
-  static_assert(form.stages >= last_used);
+  static constexpr int operand_slices = Epilogue::operands * Tile::operand_parts;  // of a tile
+  // The slices that are used together at the end of a tile: one of each operand, or else the last one of a.
+  static constexpr int last_slices = Epilogue::operands > 0 ? Epilogue::operands : 1;
+  static_assert(form.stages >= last_slices);
 
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int lane() { return thread() % 32; }
@@ -321,7 +232,7 @@ class ProductBlock {
 
   // To TF32, once for all tiles, each chunk by the thread that has copied it.
   __device__ void round_b() {
-    tensor_core::wait_for_copies<form.stages - last_used>();
+    tensor_core::wait_for_copies<form.stages - last_slices>();
     for_chunks_of_b([&](int, int, uint32_t at) {
       auto* const chunk = reinterpret_cast<float4*>(shared_ + at);
       const float4 given = *chunk;
@@ -336,7 +247,7 @@ class ProductBlock {
       const uint32_t to = ring_ + static_cast<uint32_t>(next_stage_ * slice_bytes);
       if (operand_slices == 0 || next_slice_ < slices_)
         copy_of_a(to);
-      else
+      else if constexpr (operand_slices > 0)
         copy_of_operand(to, next_slice_ - slices_);
       if (++next_slice_ == slices_ + operand_slices) {
         next_slice_ = 0;
@@ -358,17 +269,17 @@ class ProductBlock {
       tensor_core::copy_chunk(to + i * rows_at_once * product_slice, from, i * rows_at_once < rows_left);
   }
   __device__ void copy_of_operand(uint32_t to, int slice) const {
-    constexpr int chunks = Tile::array_row / 16, rows_together = form.threads / chunks;
+    constexpr int chunks = Tile::operand_row / 16, rows_together = form.threads / chunks;
     const T* const array = epilogue_.operand(slice % Epilogue::operands);
     const int part = slice / Epilogue::operands, chunk = thread() % chunks;
     const int column = first_column_ + chunk * chunk_elements;
     const int rows = column < shape_.columns ? shape_.rows : 0;
 #pragma unroll
-    for (int i = 0; i < product_rows / Tile::array_slices; i += rows_together) {
+    for (int i = 0; i < product_rows / Tile::operand_parts; i += rows_together) {
       const int in_slice = thread() / chunks + i;
       const int row = next_tile_ * product_rows + in_slice / Tile::part_rows * Tile::warp_rows +
                       part * Tile::part_rows + in_slice % Tile::part_rows;
-      tensor_core::copy_chunk(to + Tile::in_array(in_slice, chunk), array + int64_t{row} * shape_.columns + column,
+      tensor_core::copy_chunk(to + Tile::in_operand(in_slice, chunk), array + int64_t{row} * shape_.columns + column,
                               row < rows);
     }
   }
@@ -378,10 +289,10 @@ class ProductBlock {
     return next < form.stages ? next : next - form.stages;
   }
 
-  // Returns when the next `count` slices are there, and lets others be copied to the stages of the `freed` slices that
-  // were used last; before it waits if the ring has no room for both.
+  // Waits for the next `count` slices, and starts copies to the stages of the `freed` slices before them, which all
+  // threads have used then. If the ring has no room for both, the copies start before the wait.
   template <int count, int freed>
-  __device__ void arrive() {
+  __device__ void wait_for_slices() {
     constexpr bool has_room = form.stages >= freed + count;
     if constexpr (has_room) tensor_core::wait_for_copies<form.stages - freed - count>();
     __syncthreads();
@@ -448,9 +359,9 @@ class ProductBlock {
     Sums sums;
     for (int slice = 0; slice < slices_; ++slice) {
       if (slice == 0)
-        arrive<1, last_used>();
+        wait_for_slices<1, last_slices>();
       else
-        arrive<1, 1>();
+        wait_for_slices<1, 1>();
       const uint32_t a_slice = ring_ + static_cast<uint32_t>(stage_ * slice_bytes);
       const uint32_t b_slice = ring_ + static_cast<uint32_t>(form.stages * slice_bytes + slice * Tile::b_bytes);
       if (slice == 0)
@@ -466,7 +377,7 @@ class ProductBlock {
       RowPart<T> parts[Epilogue::operands > 0 ? Epilogue::operands : 1];
       if constexpr (Epilogue::operands > 0) {
         if (slot == 0)
-          arrive<last_used, 1>();
+          wait_for_slices<last_slices, 1>();
         else if (slot % Tile::part_slots == 0)
           next_part();
 #pragma unroll
@@ -478,7 +389,7 @@ class ProductBlock {
       epilogue_.write(index + slot * index_step, has_columns() ? own_column_ : 0, slot * 8 < rows_left, parts,
                       loaded[slot], values, Epilogue::sums_by_tile ? tile_sums : column_sums);
     }
-    if constexpr (Epilogue::operands > 0) stage_ = after(stage_, last_used);
+    if constexpr (Epilogue::operands > 0) stage_ = after(stage_, last_slices);
     if constexpr (Epilogue::sums_by_tile) {
 #pragma unroll
       for (int i = 0; i < product_width; ++i) {
@@ -488,13 +399,14 @@ class ProductBlock {
     }
   }
 
-  // Of the rows of the operands.
+  // Of the operands.
   __device__ void next_part() {
-    stage_ = after(stage_, last_used);
-    arrive<last_used, last_used>();
+    stage_ = after(stage_, last_slices);
+    wait_for_slices<last_slices, last_slices>();
   }
 
-  // This thread's part of a row of an operand, of which the slices in the ring begin at stage_.
+  // What this thread has of a row of an operand. The current part of the first operand is at stage_, those of the
+  // others follow.
   __device__ void read_part(RowPart<T>& part, int operand, int slot_of_part) const {
     const int chunk = (warp_column() + lane() % 4 * product_width) * static_cast<int>(sizeof(T)) / 16;
     const int row = warp_row() / Tile::warp_rows * Tile::part_rows + slot_of_part * 8 + lane() / 4;
@@ -502,7 +414,7 @@ class ProductBlock {
     auto* const to = reinterpret_cast<uint4*>(&part);
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(part) / 16); ++i)
-      to[i] = *reinterpret_cast<const uint4*>(slice + Tile::in_array(row, chunk + i));
+      to[i] = *reinterpret_cast<const uint4*>(slice + Tile::in_operand(row, chunk + i));
   }
 
   // Over the lanes with the same columns, then over the warps.
@@ -546,7 +458,7 @@ class ProductBlock {
 };
 
 template <class T, class Form, class Epilogue>
-__global__ void __launch_bounds__(Form::sizes.threads, Form::sizes.most_blocks())
+__global__ void __launch_bounds__(Form::sizes.threads, Form::sizes.resident_blocks())
     multiply_tiles(const __grid_constant__ ProductShape shape, const T* a, const T* b, const int groups,
                    const __grid_constant__ Epilogue epilogue, PairOf<float>* partial) {
   extern __shared__ __align__(1024) unsigned char product_shared[];
