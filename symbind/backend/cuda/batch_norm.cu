@@ -3,7 +3,11 @@
 // arrays are read up to 16 bytes at a time, and as few times as possible: twice each.
 #include "symbind/backend/cuda/batch_norm.cuh"
 
+#include <algorithm>
+
+#include "symbind/backend/cuda/cluster.cuh"
 #include "symbind/backend/cuda/device.h"
+#include "symbind/backend/cuda/launch.cuh"
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/step.h"
 #include "symbind/ops/batch_norm_recompute.h"
@@ -71,47 +75,108 @@ struct FinishStatistics {
   }
 };
 
+// The sums of a block, added up over the blocks of its cluster in the order of their ranks. All threads of the cluster
+// call it; the result is that of the block of rank 0.
+class ClusterSums {
+ public:
+  explicit __device__ ClusterSums(int blocks) : blocks_(blocks) {}
+
+  __device__ PairOf<double> operator()(const PairOf<double>& own) {
+#if SYMBIND_HAS_CLUSTERS
+    if (blocks_ > 1) {
+      // Two places: one is written while the block of rank 0 may still read the other.
+      __shared__ double of_blocks[2][most_cluster_blocks][2];
+      const int place = turn_++ % 2;
+      if (threadIdx.x == 0) {
+        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(of_blocks[place][cluster::rank()]));
+        cluster::store(cluster::address_in(at, 0), own.first);
+        cluster::store(cluster::address_in(at, 0) + sizeof(double), own.second);
+      }
+      __syncwarp();
+      cluster::arrive();
+      cluster::wait();
+      PairOf<double> total{0, 0};
+      if (threadIdx.x == 0 && cluster::rank() == 0)
+        for (int rank = 0; rank < blocks_; ++rank) {
+          total.first += of_blocks[place][rank][0];
+          total.second += of_blocks[place][rank][1];
+        }
+      return total;
+    }
+#endif
+    return own;
+  }
+
+ private:
+  const int blocks_;
+  int turn_ = 0;
+};
+
 // The same from sums of x and of its square in float. The variance is their difference: with m the mean, v the variance
 // and e the relative error of the sums, its error is up to 3·(1 + m²/v)·e of it. Where m² is more than 64·v, and where
-// the sums are not finite, the block reads the channel's data instead; otherwise the reciprocal deviation is right to
-// 98·e, which is less than a rounding of float16 or TF32, 2^-11, for sums that are right to 2^-18. That the sums may be
-// of elements before they are rounded changes less: the roundings are far smaller than the deviation.
+// the sums are not finite, the channel's data is read instead; otherwise the reciprocal deviation is right to 98·e,
+// which is less than a rounding of float16 or TF32, 2^-11, for sums that are right to 2^-18. That the sums may be of
+// elements before they are rounded changes less: the roundings are far smaller than the deviation.
+//
+// Some channels, usually none of which is read, belong to a cluster of `blocks` blocks, which share the reading.
 inline constexpr double most_squared_mean = 64;
-inline constexpr int given_channels = 4;  // of a block
+inline constexpr int given_threads = 512;
+inline constexpr int64_t given_clusters = 64;  // that run concurrently
 template <class T>
-__global__ void __launch_bounds__(block_size)
-    finish_given_sums(ChannelShape shape, const compute_type<T>* sums, const compute_type<T>* square_sums,
-                      Moments<T> moments, FinishStatistics<T> finish) {
+__global__ void __launch_bounds__(given_threads)
+    finish_given_sums(ChannelShape shape, int group_channels, int blocks, const compute_type<T>* sums,
+                      const compute_type<T>* square_sums, Moments<T> moments, FinishStatistics<T> finish) {
   using C = compute_type<T>;
   let_next_start();
-  __shared__ bool is_precise[given_channels];
-  const int64_t first_channel = int64_t{blockIdx.x} * given_channels;
-  if (const int64_t channel = first_channel + threadIdx.x; threadIdx.x < given_channels && channel < shape.channels) {
+  __shared__ bool is_precise[given_threads];
+  const auto index = static_cast<int>(blockIdx.x), rank = index % blocks;
+  const int64_t first_channel = int64_t{index / blocks} * group_channels;
+  const int channels = static_cast<int>(min(int64_t{group_channels}, shape.channels - first_channel));
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread < channels) {
+    const int64_t channel = first_channel + thread;
     const auto of_channel = finish.at(channel);
     const double sum = sums[channel], square_sum = square_sums[channel], pivot = of_channel.pivot;
     const double count = finish.count, share = finish.share, mean = sum * share;
     const double variance = square_sum * share - mean * mean;
     const bool precise = isfinite(variance) && variance * most_squared_mean >= mean * mean;
-    if (precise) finish(channel, of_channel, sum - count * pivot, square_sum - 2 * pivot * sum + count * pivot * pivot);
-    is_precise[threadIdx.x] = precise;
+    if (precise && rank == 0)
+      finish(channel, of_channel, sum - count * pivot, square_sum - 2 * pivot * sum + count * pivot * pivot);
+    is_precise[thread] = precise;
   }
   __syncthreads();
-  for (int i = 0; i < given_channels && first_channel + i < shape.channels; ++i) {
+  ClusterSums over_cluster(blocks);
+  for (int i = 0; i < channels; ++i) {
     if (is_precise[i]) continue;
     const int64_t channel = first_channel + i;
     const C pivot = moments.at(channel);
     PairOf<C> own = {C(0), C(0)};
 #pragma unroll 8
-    for (int64_t e = threadIdx.x; e < shape.per_channel(); e += blockDim.x) {
-      const int64_t index = in_channel(shape, channel, static_cast<uint32_t>(e));
-      const PairOf<C> term = moments(pivot, moments.template load<1>(index), 0);
+    for (int64_t e = int64_t{rank} * given_threads + thread; e < shape.per_channel(); e += blocks * given_threads) {
+      const int64_t at = in_channel(shape, channel, static_cast<uint32_t>(e));
+      const PairOf<C> term = moments(pivot, moments.template load<1>(at), 0);
       own.first += term.first;
       own.second += term.second;
     }
-    const double first = combine_block<Add>(static_cast<double>(own.first));
-    const double second = combine_block<Add>(static_cast<double>(own.second));
-    if (threadIdx.x == 0) finish(channel, finish.at(channel), first, second);
+    const PairOf<double> total = over_cluster(
+        {combine_block<Add>(static_cast<double>(own.first)), combine_block<Add>(static_cast<double>(own.second))});
+    if (thread == 0 && rank == 0) finish(channel, finish.at(channel), total.first, total.second);
   }
+}
+
+template <class T>
+void queue_given_sums(cudaStream_t stream, const ChannelShape& shape, const StatisticsArrays<T>& arrays,
+                      const Moments<T>& moments, const FinishStatistics<T>& finish) {
+  const auto group_channels =
+      static_cast<int>(std::min<int64_t>(divide_up(shape.channels, given_clusters), given_threads));
+  const auto groups = static_cast<unsigned>(divide_up(shape.channels, group_channels));
+  const auto kernel = finish_given_sums<T>;
+  if (is_built_for_9_0(kernel))
+    launch_clusters(kernel, {groups * most_cluster_blocks, most_cluster_blocks, given_threads, 0, false}, stream, shape,
+                    group_channels, most_cluster_blocks, arrays.sums, arrays.square_sums, moments, finish);
+  else
+    kernel<<<groups, given_threads, 0, stream>>>(shape, group_channels, 1, arrays.sums, arrays.square_sums, moments,
+                                                 finish);
 }
 
 // The same from given statistics.
@@ -311,8 +376,7 @@ void queue_statistics(cudaStream_t stream, const ChannelShape& shape, bool wide,
                                    static_cast<float>(p.momentum),
                                    p.fix_gamma};
   if (arrays.sums)
-    finish_given_sums<T><<<static_cast<unsigned>(divide_up(shape.channels, given_channels)), block_size, 0, stream>>>(
-        shape, arrays.sums, arrays.square_sums, moments, finish);
+    queue_given_sums(stream, shape, arrays, moments, finish);
   else if (own)
     queue_channel_sums<T>(stream, shape, wide, moments, scratch, finish);
   else

@@ -38,6 +38,11 @@ __device__ inline uint32_t address_in(uint32_t shared_address, int rank) {
   return address;
 }
 
+// Stores a number in the shared memory of a block of the cluster, at an address_in() that block.
+__device__ inline void store(uint32_t to, double value) {
+  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(to), "d"(value) : "memory");
+}
+
 // A barrier in shared memory (8 bytes) that opens once, when `bytes` have been stored to this block by send(). One
 // thread sets it up, before it arrives at the cluster's barrier.
 __device__ inline void expect(uint32_t barrier, int bytes) {

@@ -1,7 +1,6 @@
 #include "symbind/backend/cuda/conv_few_rows.h"
 
 #include "symbind/backend/cuda/capture.h"
-#include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/conv_few_rows.cuh"
 
 namespace symbind::cuda_backend {
@@ -40,27 +39,15 @@ bool has_suitable_size(const ConvolutionSize& size) {
   return true;
 }
 
-FewRowsLimits limits_of(const CudaDevice& device) {
-  return {.multiprocessors = device.attribute(cudaDevAttrMultiProcessorCount),
-          .block_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-          .multiprocessor_bytes = device.attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor),
-          .reserved_bytes = device.attribute(cudaDevAttrReservedSharedMemoryPerBlock)};
-}
-
 template <class T, class Tile>
 class FewRowsPlan final : public ConvolutionPlan {
  public:
   FewRowsPlan(const CudaDevice& device, const ConvolutionProblem& problem, int cluster)
       : shape_(shape_of(problem.size)),
-        cut_(cut_few_rows<Tile>(shape_, cluster, limits_of(device))),
+        cut_(cut_few_rows<Tile>(shape_, cluster, device.attribute(cudaDevAttrMultiProcessorCount),
+                                SharedMemory(device))),
         epilogue_(problem.epilogue) {
-    // Not what this plan needs: another one with the same kernel may need more.
-    check(cudaFuncSetAttribute(convolve_few_rows<T, Tile>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               device.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)),
-          "setting up a convolution");
-    check(cudaFuncSetAttribute(convolve_few_rows<T, Tile>, cudaFuncAttributePreferredSharedMemoryCarveout,
-                               cudaSharedmemCarveoutMaxShared),
-          "setting up a convolution");
+    allow_shared_memory(device, convolve_few_rows<T, Tile>, cudaSharedmemCarveoutMaxShared);
   }
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* /*workspace*/) override {

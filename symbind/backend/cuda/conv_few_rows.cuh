@@ -19,7 +19,9 @@
 
 #include "symbind/backend/cuda/cluster.cuh"
 #include "symbind/backend/cuda/launch.cuh"
-#include "symbind/backend/cuda/tensor_product.cuh"
+#include "symbind/backend/cuda/packed.cuh"
+#include "symbind/backend/cuda/shared_memory.h"
+#include "symbind/backend/cuda/tensor_core.cuh"
 #include "symbind/backend/divisor.h"
 #include "symbind/backend/functions.h"
 
@@ -67,13 +69,8 @@ struct FewRowsCut {
   }
 };
 
-// Of a device. The bytes are of shared memory.
-struct FewRowsLimits {
-  int multiprocessors, block_bytes, multiprocessor_bytes, reserved_bytes;
-};
-
 template <class Tile>
-FewRowsCut cut_few_rows(const FewRowsShape& shape, int cluster, const FewRowsLimits& limits) {
+FewRowsCut cut_few_rows(const FewRowsShape& shape, int cluster, int multiprocessors, const SharedMemory& shared) {
   constexpr int barrier_bytes = 16;
   const auto divide_up = [](int a, int b) { return (a + b - 1) / b; };
   FewRowsCut cut;
@@ -87,8 +84,8 @@ FewRowsCut cut_few_rows(const FewRowsShape& shape, int cluster, const FewRowsLim
   cut.tile_rows = divide_up(cut.rows, cut.row_tiles);
   cut.rank_rows = divide_up(cut.tile_rows, cluster);
   const int received_bytes = cluster * cut.rank_rows * Tile::columns * static_cast<int>(sizeof(float));
-  const int half = limits.multiprocessor_bytes / 2 - limits.reserved_bytes;
-  const int most = cut.blocks() > limits.multiprocessors ? std::min(half, limits.block_bytes) : limits.block_bytes;
+  const int half = shared.of_multiprocessor / 2 - shared.reserved;
+  const int most = cut.blocks() > multiprocessors ? std::min(half, shared.of_block) : shared.of_block;
   const int room = (most - received_bytes - barrier_bytes) / Tile::stage_bytes;
   cut.stages = std::clamp(room, 2, std::clamp(divide_up(cut.slices, cluster), 2, few_rows_most_stages));
   cut.ring_bytes = std::max(cut.stages * Tile::stage_bytes, Tile::sums_bytes);
