@@ -133,6 +133,7 @@ void add_composed(ImplementationTable& table) {
   add<ConvolutionGradAddRelu>(table);
   add<BatchNormGradFromSums>(table);
   add<BatchNormAddReluRecompute>(table);
+  add<BatchNormReluGradOutput>(table);
   add<BatchNormPair>(table);
   add<BatchNormPairGrad>(table);
   add<BatchNormPairGradFromSums>(table);

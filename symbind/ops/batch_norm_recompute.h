@@ -24,8 +24,14 @@ struct BatchNormAddReluRecompute {
 };
 inline constexpr Builder<BatchNormAddReluRecompute> batch_norm_add_relu_recompute;
 
-// As a network of other operators.
+// BatchNormReluGrad that recomputes the output of BatchNormRelu as well: it reads what both need once. Outputs:
+// data_grad, gamma_grad, beta_grad, output.
+struct BatchNormReluGradOutput : BatchNormReluGrad {};
+inline constexpr Builder<BatchNormReluGradOutput> batch_norm_relu_grad_output;
+
+// As networks of other operators.
 Symbol network_of(const BatchNormAddReluRecompute& params, const ComposedInputs& in);
+Symbol network_of(const BatchNormReluGradOutput& params, const ComposedInputs& in);
 
 // How the output of a norm is recomputed: alone or with ReLU, and with a sum, which is input `sum`.
 Recomputation recompute_norm(const BatchNorm& params, bool relu);

@@ -51,6 +51,9 @@ void fuse_cells(Graph& graph);
 void fuse_pointwise(Graph& graph);
 // The conversions of all parameters in mixed precision become one operator, those of gradients one for each batch.
 void merge_conversions(Graph& graph);
+// After recompute: the gradient of a BatchNorm with ReLU also recomputes the norm's result. What reads this runs after
+// it.
+void fuse_recomputed(Graph& graph);
 
 // ---- For the rules --------------------------------------------------------------------------------------------------
 
@@ -136,6 +139,7 @@ void fuse_pool_indices(Graph& graph, const KernelCheck& has_kernel);
 void fuse_relu_signs(Graph& graph, const KernelCheck& has_kernel);
 void fuse_gradient_sums(Graph& graph, const KernelCheck& has_kernel);
 void fuse_norm_pair(Graph& graph, const KernelCheck& has_kernel);
+void fuse_recomputed(Graph& graph, const KernelCheck& has_kernel);
 
 // Does the device's first implementation of a program, an operator whose parameters are instructions, accept this one?
 bool accepts_program(const Graph& graph, const OpDef& op, const void* params, const Node& named, Context context,

@@ -8,7 +8,8 @@
 //   drop_identities   removes casts that change no type
 //   separate_outputs  every output and gradient is a separate tensor
 //   fuse              several operators become one
-//   recompute         again within a memory budget: results of fused operators that are cheap to recompute
+//   recompute         again within a memory budget: results of fused operators that are cheap to recompute, which
+//                     fuse_recomputed fuses with gradients
 //   select            the first implementation of the device that accepts the node
 //   layout            preferred layouts, with reorders between them
 //   merge_reorders    the reorders of all parameters, and of all gradients, become one operator each
@@ -24,6 +25,7 @@
 
 #include "symbind/core/environment.h"
 #include "symbind/core/log.h"
+#include "symbind/passes/fuse.h"
 #include "symbind/passes/infer_graph.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/recompute.h"
@@ -133,7 +135,10 @@ class BudgetSearch {
     const Recompute fused(place_and_fuse(recompute_.as_requested().graph, request_, Frugality::none));
     approach_budget(
         fused.as_requested().bytes, [&](size_t target) { return fused.within_cheaply(target); },
-        [&](Graph graph) { return lower_fused(std::move(graph), request_, Frugality::none); });
+        [&](Graph graph) {
+          if (fuses(request_)) fuse_recomputed(graph);
+          return lower_fused(std::move(graph), request_, Frugality::none);
+        });
   }
 
   // Any results, before operators are fused: some of what is recomputed, and of its gradients, cannot be fused then.

@@ -183,6 +183,7 @@ TEST_F(CudaBatchNormPair, IsRecomputedWithinABudget) {
     const Trained recomputing = within(budget);
     EXPECT_LE(recomputing.executor->memory().arena, budget);
     EXPECT_GT(count(recomputing.plan, "_BatchNorm_Add_Relu_recompute"), 0) << recomputing.plan;
+    EXPECT_GT(count(recomputing.plan, "_backward_BatchNorm_Relu_Output"), 0) << recomputing.plan;
     EXPECT_EQ(count(recomputing.plan, " host "), 0) << recomputing.plan;
     for (const char* op :
          {"_BatchNorm_Pair", "_backward_BatchNorm_Pair", "_BatchNorm_Signs", "_backward_BatchNorm_Relu"})

@@ -456,6 +456,8 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         DeviceCase two_grads = add_relu_grad;
         two_grads.inputs.push_back(shape);
         two_grads.attributes["two_grads"] = "True";
+        DeviceCase relu_output = relu_grad, relu_sum_output = relu_sum;  // which also return the result of ReLU
+        relu_output.op = relu_sum_output.op = "_backward_BatchNorm_Relu_Output";
         DeviceCase recompute_add = recompute, recompute_pair = recompute;
         recompute_add.op = recompute_pair.op = "_BatchNorm_Add_Relu_recompute";
         recompute_add.inputs = {shape, channels, channels, shape, channels, channels};
@@ -464,8 +466,8 @@ std::vector<DeviceCase> batch_norm_cases(const Shape& shape, const std::string& 
         for (DeviceCase* const each : {&recompute_add, &recompute_pair})
           each->attributes = {{"fix_gamma", fix_gamma}, {"axis", axis}}, each->low = -2;
         recompute_pair.attributes["pair"] = "True";
-        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, recompute, recompute_add, recompute_pair,
-                                add_relu, add_relu_grad, two_grads}) {
+        for (DeviceCase each : {forward, backward, relu, relu_grad, relu_sum, relu_output, relu_sum_output, recompute,
+                                recompute_add, recompute_pair, add_relu, add_relu_grad, two_grads}) {
           each.dtypes = {DType::float32, DType::float64};
           cases.push_back(each);
           each.dtypes = {DType::float16, DType::bfloat16};
@@ -497,7 +499,7 @@ std::vector<size_t> large_inputs(const DeviceCase& tried, const Shape& shape) {
 }
 
 std::vector<size_t> large_outputs(const DeviceCase& tried) {
-  if (tried.op == "_backward_BatchNorm_Add_Relu") return {0, 3};
+  if (tried.op == "_backward_BatchNorm_Add_Relu" || tried.op == "_backward_BatchNorm_Relu_Output") return {0, 3};
   return {0};
 }
 

@@ -87,6 +87,22 @@ TEST(BatchNormRecompute, EndsAResidualUnit) {
     }
 }
 
+TEST(BatchNormRecompute, IsAnOutputOfTheGradientWithRelu) {
+  for (const bool with_sum : {false, true}) {
+    const FirstTime before = first_time({.fix_gamma = false}, {3, 5, 4, 6}, DType::float32);
+    std::vector<NDArray> inputs{random_array({3, 5, 4, 6}, 21, -1, 1)};  // out_grad
+    inputs.insert(inputs.end(), before.operands.begin(), before.operands.end());
+    if (with_sum) inputs.push_back(random_array({3, 5, 4, 6}, 22, -1, 1));
+    const BatchNormReluGrad grad{{.fix_gamma = false}, with_sum};
+    const auto expected = symbind::invoke(batch_norm_relu_grad, inputs, grad, {.is_train = true});
+    const auto actual = symbind::invoke(batch_norm_relu_grad_output, inputs, {grad}, {.is_train = true});
+    ASSERT_EQ(actual.size(), 4u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(all_close(actual[i], expected[i])) << i;
+    EXPECT_TRUE(all_close(
+        actual[3], symbind::invoke(batch_norm_recompute, before.operands, {.fix_gamma = false, .relu = true})[0]));
+  }
+}
+
 TEST(BatchNormRecompute, LeavesInfinitiesAndNaNAsTheyAre) {
   const float infinity = std::numeric_limits<float>::infinity();
   const NDArray one = array(std::vector<float>{1}, {1}), zero = array(std::vector<float>{0}, {1});

@@ -324,6 +324,19 @@ struct DataGradient {
   }
 };
 
+// The result of ReLU is written as well.
+template <class T>
+struct DataGradientAndOutput : DataGradient<T, true> {
+  using typename DataGradient<T, true>::Compute, typename DataGradient<T, true>::OfChannel;
+  T* other_out;
+
+  template <int width>
+  __device__ Compute other(const OfChannel& c, const GradientPacks<T, width>& values, int k) const {
+    const Compute value = c.affine(values.x[k]);
+    return value < Compute(0) ? Compute(0) : value;
+  }
+};
+
 // The sums are given: those of the whole batch. Every block turns those of its channels into what the map needs.
 template <class T>
 struct DataGradientFromSums : DataGradient<T, false> {
@@ -464,15 +477,18 @@ constexpr bool has_add = std::is_same_v<P, BatchNormAddRelu> || std::is_same_v<P
 template <class P>
 constexpr bool is_add_gradient = std::is_same_v<P, BatchNormAddReluGrad> || std::is_same_v<P, BatchNormSignsGrad>;
 template <class P>
-constexpr bool is_gradient = std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> ||
-                             std::is_same_v<P, BatchNormGradFromSums> || is_add_gradient<P>;
+constexpr bool is_gradient =
+    std::is_same_v<P, BatchNormGrad> || std::is_same_v<P, BatchNormReluGrad> ||
+    std::is_same_v<P, BatchNormReluGradOutput> || std::is_same_v<P, BatchNormGradFromSums> || is_add_gradient<P>;
 // Where the data is among the inputs.
 template <class P>
 constexpr size_t data_input = is_add_gradient<P> ? 2
                               : is_gradient<P>   ? 1
                                                  : 0;
 template <class P>
-constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, BatchNormReluGrad>;
+constexpr bool has_output = std::is_same_v<P, BatchNormReluGradOutput>;  // beside gradients
+template <class P>
+constexpr bool has_relu = std::is_same_v<P, BatchNormRelu> || std::is_same_v<P, BatchNormReluGrad> || has_output<P>;
 
 BatchNorm norm_of(const BatchNorm& p) { return p; }
 BatchNorm norm_of(const BatchNormRecompute& p) { return {.axis = p.axis}; }
@@ -558,16 +574,16 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
       (GradientsOfChannels<C>::arrays * static_cast<size_t>(shape.channels) * sizeof(C) + 63) / 64 * 64;
   KernelTraits traits{.in_place = {{0, 0}, {1, 0}}, .scratch_bytes = sums_at + piece_bytes(shape, sizeof(C))};
   if (with_sum) traits.in_place.push_back({6, 0});
+  if (has_output<P>) traits.in_place.insert(traits.in_place.end(), {{1, 3}, {0, 3}});
   return make_step(
       node,
       [=](const Args& args) {
         const T *const dy = args.in<T>(0), *const x = args.in<T>(1), *const more = with_sum ? args.in<T>(6) : nullptr;
         const Parameters<C> parameters{args.in<C>(2), relu ? args.in<C>(3) : nullptr, args.in<C>(relu ? 4 : 3),
                                        args.in<C>(relu ? 5 : 4), p.fix_gamma};
-        T* const dx = args.out<T>(0);
+        T *const dx = args.out<T>(0), *const y = has_output<P> ? args.out<T>(3) : nullptr;
         const GradientsOfChannels<C> gradients{{static_cast<C*>(args.scratch), shape.channels}};
-        const bool wide = aligned_for_packs(dy) && aligned_for_packs(x) && aligned_for_packs(dx) &&
-                          aligned_for_packs(more) && parameters.aligned();
+        const bool wide = all_aligned_for_packs({dy, x, dx, more, y}) && parameters.aligned();
         const FinishGradient<C> finish{
             parameters, args.out<C>(1), args.out<C>(2), gradients, 1 / static_cast<double>(shape.per_channel()), own};
         void* const pieces = static_cast<std::byte*>(args.scratch) + sums_at;
@@ -575,9 +591,11 @@ std::unique_ptr<Kernel> build_backward(const NodeView& node) {
           queue_channel_sums<T>(stream_of(args), shape, wide, GradientSums<T, true>{dy, x, parameters}, pieces, finish);
         else
           queue_gradient_sums<T>(stream_of(args), shape, wide, dy, x, finish, pieces);
-        if (dx)
-          queue_channel_map(stream_of(args), shape, wide, DataGradient<T, relu>{dy, x, more, dx, gradients},
-                            MapAfter::sums);
+        const DataGradient<T, relu> map{dy, x, more, dx, gradients};
+        if constexpr (has_output<P>)
+          queue_channel_map(stream_of(args), shape, wide, DataGradientAndOutput<T>{map, y}, MapAfter::sums);
+        else if (dx)
+          queue_channel_map(stream_of(args), shape, wide, map, MapAfter::sums);
       },
       std::move(traits));
 }
@@ -753,6 +771,7 @@ void add_batch_norm(ImplementationTable& table) {
   // Before the networks that they replace.
   add<BatchNormAddRelu>(table, Tier::specialised);
   add<BatchNormAddReluGrad>(table, Tier::specialised);
+  add<BatchNormReluGradOutput>(table, Tier::specialised);
   add<BatchNormGradFromSums>(table, Tier::specialised);
   add<BatchNormSignsGrad>(table, Tier::specialised);
   table.add<BatchNormSigns>(
