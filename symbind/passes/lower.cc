@@ -114,10 +114,15 @@ class BudgetSearch {
 
   Lowered run() {
     best_ = lower_to_kernels(recompute_.as_requested().graph, request_);
-    if (exceeds_budget()) recompute_fused();
-    for (const Frugality frugality : {Frugality::moderate, Frugality::full})
-      if (exceeds_budget()) keep_smaller(lower_to_kernels(recompute_.as_requested().graph, request_, frugality));
-    if (exceeds_budget()) recompute_any();
+    size_t as_requested = best_.memory.total_bytes();
+    if (exceeds_budget()) recompute_fused(as_requested);
+    for (const Frugality frugality : {Frugality::moderate, Frugality::full}) {
+      if (!exceeds_budget()) break;
+      Lowered frugal = lower_to_kernels(recompute_.as_requested().graph, request_, frugality);
+      as_requested = std::min(as_requested, frugal.memory.total_bytes());
+      keep_smaller(std::move(frugal));
+    }
+    if (exceeds_budget()) recompute_any(as_requested);
     if (exceeds_budget())
       log_warning("[bind] the memory budget of ", budget_, " bytes cannot be met: training needs ",
                   best_.memory.total_bytes(), " bytes of working memory, the least that was found");
@@ -131,10 +136,10 @@ class BudgetSearch {
   }
 
   // Results of fused operators: the kernels of forward and backward stay as fast as they are.
-  void recompute_fused() {
+  void recompute_fused(size_t as_requested) {
     const Recompute fused(place_and_fuse(recompute_.as_requested().graph, request_, Frugality::none));
     approach_budget(
-        fused.as_requested().bytes, [&](size_t target) { return fused.within_cheaply(target); },
+        as_requested, fused.as_requested().bytes, [&](size_t target) { return fused.within_cheaply(target); },
         [&](Graph graph) {
           if (fuses(request_)) fuse_recomputed(graph);
           return lower_fused(std::move(graph), request_, Frugality::none);
@@ -142,17 +147,17 @@ class BudgetSearch {
   }
 
   // Any results, before operators are fused: some of what is recomputed, and of its gradients, cannot be fused then.
-  void recompute_any() {
+  void recompute_any(size_t as_requested) {
     approach_budget(
-        recompute_.as_requested().bytes, [&](size_t target) { return recompute_.within(target); },
+        as_requested, recompute_.as_requested().bytes, [&](size_t target) { return recompute_.within(target); },
         [&](Graph graph) { return lower_to_kernels(std::move(graph), request_, Frugality::full); });
   }
 
   // The memory of a choice is estimated before it is lowered; each attempt corrects the target by the error of the last
-  // estimate, which was `estimate` for the best plan.
+  // estimate. The plan as the network requests it needs `first_bytes`, and `estimate` was its estimate.
   template <class Choose, class Lower>
-  void approach_budget(size_t estimate, Choose choose, Lower lower) {
-    auto needed = static_cast<double>(best_.memory.total_bytes()), target = static_cast<double>(estimate);
+  void approach_budget(size_t first_bytes, size_t estimate, Choose choose, Lower lower) {
+    auto needed = static_cast<double>(first_bytes), target = static_cast<double>(estimate);
     for (int attempt = 0; attempt < 6 && exceeds_budget(); ++attempt) {
       const double excess = needed - static_cast<double>(budget_);
       target = std::max(1.0, std::min(target, static_cast<double>(estimate)) - excess);

@@ -113,7 +113,8 @@ void RecomputePlanner::find_saved() {
   }
 }
 
-// In classes of a quarter: of nodes that are about as worthwhile the largest come first.
+// The bytes that are saved for a node's cost, rounded to a quarter of a power of two, and then its bytes: of nodes that
+// are about as worthwhile the largest come first.
 std::pair<int, size_t> RecomputePlanner::saved_for_cost(NodeId node) const {
   const auto saved = static_cast<double>(saved_bytes[node]);
   return {static_cast<int>(std::lround(4 * std::log2(saved / std::max(cost[node], 1.0)))), saved_bytes[node]};
