@@ -23,6 +23,8 @@ if(SYMBIND_CUDA)
     endif()
   endforeach()
   if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER AND NOT missing_libraries)
+    # nvcc's -O is for host code, which here only launches kernels; kernels are always fully optimised.
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -DNDEBUG" CACHE STRING "Flags of nvcc in release builds")
     enable_language(CUDA)
     # ccache makes a path relative only where it is an argument of its own: not in nvcc's usual -isystem=path.
     set(CMAKE_INCLUDE_SYSTEM_FLAG_CUDA "-isystem ")

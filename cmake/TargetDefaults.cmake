@@ -30,11 +30,11 @@ function(symbind_target_defaults target)
   endif()
 endfunction()
 
-# symbind_compile_quickly(target): for code that does not run long, where the compiler's time matters more: tests are a third of a
-# build.
+# symbind_compile_quickly(target): for code that does not run long, where the compiler's time matters more: tests are a
+# quarter of a build. -Og compiles faster than -O1 and than -O0, whose code is larger.
 function(symbind_compile_quickly target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og>)
   endif()
 endfunction()
 

@@ -3,8 +3,13 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <locale>
 
 namespace symbind {
+
+TextStream::TextStream() { imbue(std::locale::classic()); }
+TextStream::~TextStream() = default;
+
 namespace {
 
 std::string number_text(double value, std::chars_format format, int decimals) {

@@ -3,7 +3,6 @@
 // or through std::to_chars and std::from_chars.
 #pragma once
 
-#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -14,7 +13,8 @@ namespace SYMBIND_API symbind {
 
 class TextStream : public std::ostringstream {
  public:
-  TextStream() { imbue(std::locale::classic()); }
+  TextStream();
+  ~TextStream() override;  // not inline: almost every file writes messages
 };
 
 // As printf's "%.*f" and "%.*e" write it in the C locale.

@@ -17,13 +17,19 @@ class NDArray;
 // The inputs of an operator on symbols: one, a list in order, or by name. Missing ones become variables.
 class Inputs {
  public:
-  Inputs(const Symbol& only) : positional_{only} {}
-  Inputs(std::initializer_list<Symbol> inputs) : positional_(inputs) {}
-  Inputs(std::vector<Symbol> inputs) : positional_(std::move(inputs)) {}
-  Inputs(std::initializer_list<std::pair<const char*, Symbol>> named) : named_(named.begin(), named.end()) {}
+  Inputs(const Symbol& only);
+  Inputs(std::initializer_list<Symbol> inputs);
+  Inputs(std::vector<Symbol> inputs);
+  Inputs(std::initializer_list<std::pair<const char*, Symbol>> named);
+  ~Inputs();
+  Inputs(const Inputs&);
+  Inputs(Inputs&&) noexcept;
+  Inputs& operator=(const Inputs&);
+  Inputs& operator=(Inputs&&) noexcept;
+
   const std::vector<Symbol>& positional() const { return positional_; }
   const std::vector<std::pair<std::string, Symbol>>& named() const { return named_; }
-  void add(std::string name, Symbol symbol) { named_.emplace_back(std::move(name), std::move(symbol)); }
+  void add(std::string name, Symbol symbol);
 
  private:
   std::vector<Symbol> positional_;
@@ -37,7 +43,7 @@ Symbol apply(const OpDef& op, const Inputs& inputs, std::shared_ptr<const void> 
 Symbol apply(const std::string& op, const Inputs& inputs, const Attributes& attributes = {},
              const std::string& name = "");
 // From a struct filled in C++.
-Symbol apply_struct(const OpDef& op, Inputs inputs, const void* params, const std::string& name);
+Symbol apply_struct(const OpDef& op, const Inputs& inputs, const void* params, const std::string& name);
 
 template <class P>
 struct Builder {
@@ -45,7 +51,7 @@ struct Builder {
 
   // Without inputs: random_uniform({.shape = {2, 3}}). For other operators every input becomes a variable.
   Symbol operator()(const P& params, const std::string& name = "") const {
-    return (*this)(Inputs(std::vector<Symbol>{}), params, name);
+    return (*this)(Inputs(std::initializer_list<Symbol>{}), params, name);
   }
   Symbol operator()(const Inputs& inputs, const P& params = {}, const std::string& name = "") const {
     return apply_struct(op_of<P>(), inputs, &params, name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <functional>
 #include <utility>
 
@@ -10,38 +11,6 @@
 #include "symbind/graph/symbol.h"
 
 namespace SYMBIND_API symbind {
-
-template <class T>
-constexpr std::string_view type_text() {
-  if constexpr (std::is_same_v<T, bool>)
-    return "boolean";
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return "int";
-  else if constexpr (std::is_same_v<T, double>)
-    return "float";
-  else if constexpr (std::is_same_v<T, std::string>)
-    return "string";
-  else if constexpr (std::is_same_v<T, DType>)
-    return "type";
-  else if constexpr (std::is_same_v<T, Tuple> || std::is_same_v<T, OptionalTuple>)
-    return "tuple";
-  else if constexpr (std::is_same_v<T, std::vector<double>>)
-    return "tuple of floats";
-  else if constexpr (std::is_same_v<T, std::optional<int64_t>>)
-    return "int or None";
-  else if constexpr (std::is_same_v<T, std::optional<double>>)
-    return "float or None";
-  else if constexpr (std::is_same_v<T, std::optional<bool>>)
-    return "boolean or None";
-  else if constexpr (std::is_same_v<T, std::optional<std::string>>)
-    return "string or None";
-  else if constexpr (std::is_same_v<T, TupleOrNone>)
-    return "tuple or None";
-  else if constexpr (std::is_same_v<T, std::optional<DType>>)
-    return "type or None";
-  else
-    static_assert(sizeof(T) == 0, "not a type a parameter can have");
-}
 
 // The value of a count parameter; 0 if it was not given.
 constexpr size_t count_of(int64_t given) { return given < 0 ? 0 : static_cast<size_t>(given); }
@@ -51,40 +20,46 @@ inline auto numbered(std::string stem) {
   return [stem = std::move(stem)](const auto& /*params*/, size_t index) { return stem + std::to_string(index); };
 }
 
-template <class P>
-class Op {
+// The part of a definition that is the same for every parameter struct, compiled once.
+class OpBase {
  public:
-  explicit Op(std::string name) {
-    def_.name = std::move(name);
+  operator OpDef() const { return def_; }
+
+ protected:
+  explicit OpBase(std::string name);  // one input "data", one output "output", all of one shape and type
+  void set_inputs(Names names);
+  void set_aux(Names names);
+  void set_outputs(const Names& names);
+  void make_all_visible();
+
+  OpDef def_;
+};
+
+template <class P>
+class Op : public OpBase {
+ public:
+  explicit Op(std::string name) : OpBase(std::move(name)) {
     def_.make_params = [] { return std::make_shared<P>(); };
     def_.copy_params = [](const void* p) { return std::make_shared<P>(of(p)); };
-    inputs({"data"});
-    aux({});
-    outputs({"output"});
-    def_.infer_shape = [](const void*, Shapes& s) { same_shape(s); };
-    def_.infer_type = [](const void*, Types& t) { same_type(t); };
   }
 
   Op& aliases(Names names) { return def_.aliases = std::move(names), *this; }
   Op& internal() { return def_.internal = true, *this; }
-  Op& doc(std::string text) { return def_.doc = std::move(text), *this; }
+  Op& doc(std::string_view text) { return def_.doc = text, *this; }
 
   // One field of P: its name in files and in Python, a line of documentation, and a rule for its values. `Base` is P or
   // a struct P inherits from.
   template <class T, class Base>
-  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc) {
-    return add_field(field, std::move(name), std::move(doc), Rule<typename FieldValue<T>::type>{});
+  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string_view name, std::string_view doc) {
+    return add_field(field, name, doc, Rule<typename FieldValue<T>::type>{});
   }
   template <class T, class Base, class MakeRule>
-  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string name, std::string doc, MakeRule make_rule) {
-    return add_field(field, std::move(name), std::move(doc),
-                     make_rule(std::type_identity<typename FieldValue<T>::type>{}));
+  requires std::derived_from<P, Base> Op& param(T Base::*field, std::string_view name, std::string_view doc,
+                                                MakeRule make_rule) {
+    return add_field(field, name, doc, make_rule(std::type_identity<typename FieldValue<T>::type>{}));
   }
 
-  Op& inputs(Names names) {
-    def_.input_count = [count = names.size()](const void*) { return count; };
-    return def_.inputs = [names = std::move(names)](const void*) { return names; }, *this;
-  }
+  Op& inputs(Names names) { return set_inputs(std::move(names)), *this; }
   template <std::invocable<const P&> F>
   Op& inputs(F names) {
     def_.input_count = [names](const void* p) { return Names(names(of(p))).size(); };
@@ -105,10 +80,7 @@ class Op {
     };
     return *this;
   }
-  Op& aux(Names names) {
-    def_.aux_count = [count = names.size()](const void*) { return count; };
-    return def_.aux = [names = std::move(names)](const void*) { return names; }, *this;
-  }
+  Op& aux(Names names) { return set_aux(std::move(names)), *this; }
   template <std::invocable<const P&> F>
   Op& aux(F names) {
     def_.aux_count = [names](const void* p) { return Names(names(of(p))).size(); };
@@ -119,18 +91,13 @@ class Op {
   Op& also_updates(F updates) {
     return def_.also_updates = [updates](const void* p, size_t input) -> bool { return updates(of(p), input); }, *this;
   }
-  Op& outputs(Names names) {
-    def_.outputs = [names](const void*) { return names; };
-    def_.output_count = [count = names.size()](const void*) { return count; };
-    def_.output_name = [names](const void*, size_t index) { return names.at(index); };
-    return all_visible();
-  }
+  Op& outputs(const Names& names) { return set_outputs(names), *this; }
   template <std::invocable<const P&> F>
   Op& outputs(F names) {
     def_.outputs = [names](const void* p) -> Names { return names(of(p)); };
     def_.output_count = [names](const void* p) { return Names(names(of(p))).size(); };
     def_.output_name = [names](const void* p, size_t index) { return Names(names(of(p))).at(index); };
-    return all_visible();
+    return make_all_visible(), *this;
   }
   // As many outputs as a parameter says: count(params), each named name(params, index).
   template <std::invocable<const P&> Count, std::invocable<const P&, size_t> Name>
@@ -138,7 +105,7 @@ class Op {
     def_.output_count = counted(count);
     def_.output_name = [name](const void* p, size_t index) -> std::string { return name(of(p), index); };
     def_.outputs = all_named(def_.output_count, name);
-    return all_visible();
+    return make_all_visible(), *this;
   }
   // How many of the outputs a user sees; the others are for the gradient. Call it after outputs().
   template <std::invocable<const P&> F>
@@ -237,8 +204,6 @@ class Op {
     return def_.input_attributes[input] = std::move(init), *this;
   }
 
-  operator OpDef() const { return def_; }
-
  private:
   using CountOf = std::function<size_t(const void* params)>;
   static const P& of(const void* params) { return *static_cast<const P*>(params); }
@@ -254,10 +219,6 @@ class Op {
       return names;
     };
   }
-  Op& all_visible() {
-    def_.visible_outputs = [count = def_.output_count](const void* p) { return static_cast<int>(count(p)); };
-    return *this;
-  }
   template <class F>
   static OpDef::Pieces pieces(F begins) {
     return [begins](const void* p, std::span<const Shape> inputs,
@@ -265,28 +226,14 @@ class Op {
   }
 
   template <class T, class Base>
-  Op& add_field(T Base::*member, std::string name, std::string doc, Rule<typename FieldValue<T>::type> rule) {
-    using Value = FieldValue<T>;
+  Op& add_field(T Base::*member, std::string_view name, std::string_view doc, Rule<typename FieldValue<T>::type> rule) {
+    static_assert(is_param_type<typename FieldValue<T>::type>, "not a type a parameter can have");
     const P defaults{};
-    ParamField field;
-    field.name = std::move(name);
-    field.doc = std::move(doc);
-    field.type = type_text<typename Value::type>();
-    field.is_required = Value::is_required;
-    if (!field.is_required) field.default_text = print(defaults.*member);
-    field.parse = [member](void* p, std::string_view text) { parse(text, static_cast<P*>(p)->*member); };
-    field.print = [member](const void* p) { return print(of(p).*member); };
-    field.given = [member](const void* p) { return Value::given(of(p).*member); };
-    field.broken_rule = [member, rule](const void* p) -> std::string {
-      const auto& value = Value::of(of(p).*member);
-      if (is_no_type(value)) return "must be a type";
-      return !rule.holds || rule.holds(value) ? "" : rule.text;
-    };
-    def_.fields.push_back(std::move(field));
+    const auto* begin = reinterpret_cast<const std::byte*>(&defaults);
+    const ptrdiff_t offset = reinterpret_cast<const std::byte*>(&(defaults.*member)) - begin;
+    def_.fields.push_back(ParamField::make(offset, name, doc, defaults.*member, std::move(rule)));
     return *this;
   }
-
-  OpDef def_;
 };
 
 // By the operator P, from these of the node's inputs and outputs.

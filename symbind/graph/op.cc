@@ -119,6 +119,15 @@ void infer_as_forward(const OpDef& forward, const void* params, Inference<Value>
 template void infer_as_forward(const OpDef& forward, const void* params, Shapes& gradient);
 template void infer_as_forward(const OpDef& forward, const void* params, Types& gradient);
 
+// ---- The definition -------------------------------------------------------------------------------------------------
+
+OpDef::OpDef() = default;
+OpDef::~OpDef() = default;
+OpDef::OpDef(const OpDef&) = default;
+OpDef::OpDef(OpDef&&) noexcept = default;
+OpDef& OpDef::operator=(const OpDef&) = default;
+OpDef& OpDef::operator=(OpDef&&) noexcept = default;
+
 // ---- Parameters -----------------------------------------------------------------------------------------------------
 
 namespace {

@@ -149,6 +149,14 @@ class OpDef {
   // checked for every operator with its parameters; definitions need none of their own.
   static constexpr size_t most_arrays = 1'048'576;
 
+  // Not inline: they are large, and every file that defines operators would compile them.
+  OpDef();
+  ~OpDef();
+  OpDef(const OpDef&);
+  OpDef(OpDef&&) noexcept;
+  OpDef& operator=(const OpDef&);
+  OpDef& operator=(OpDef&&) noexcept;
+
   std::string name;
   Names aliases;
   std::string doc;

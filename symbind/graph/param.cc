@@ -137,4 +137,116 @@ std::string print(const std::vector<double>& value) {
   return tuple_text(value, [](double item) { return print(item); });
 }
 
+// ---- Fields ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class T>
+constexpr std::string_view type_text() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "boolean";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return "int";
+  else if constexpr (std::is_same_v<T, double>)
+    return "float";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "string";
+  else if constexpr (std::is_same_v<T, DType>)
+    return "type";
+  else if constexpr (std::is_same_v<T, Tuple> || std::is_same_v<T, OptionalTuple>)
+    return "tuple";
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return "tuple of floats";
+  else if constexpr (std::is_same_v<T, std::optional<int64_t>>)
+    return "int or None";
+  else if constexpr (std::is_same_v<T, std::optional<double>>)
+    return "float or None";
+  else if constexpr (std::is_same_v<T, std::optional<bool>>)
+    return "boolean or None";
+  else if constexpr (std::is_same_v<T, std::optional<std::string>>)
+    return "string or None";
+  else if constexpr (std::is_same_v<T, TupleOrNone>)
+    return "tuple or None";
+  else if constexpr (std::is_same_v<T, std::optional<DType>>)
+    return "type or None";
+  else
+    static_assert(!is_param_type<T>, "a type without a name");
+}
+
+// Values that are invalid for a field of this type although C++ can represent them.
+template <class T>
+bool is_no_type(const T& value) {
+  if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, std::optional<DType>>)
+    return value == DType::none;
+  else
+    return false;
+}
+
+template <class T>
+T& at(void* params, ptrdiff_t offset) {
+  return *reinterpret_cast<T*>(static_cast<std::byte*>(params) + offset);
+}
+template <class T>
+const T& at(const void* params, ptrdiff_t offset) {
+  return *reinterpret_cast<const T*>(static_cast<const std::byte*>(params) + offset);
+}
+
+}  // namespace
+
+ParamField::ParamField() = default;
+ParamField::~ParamField() = default;
+ParamField::ParamField(const ParamField&) = default;
+ParamField::ParamField(ParamField&&) noexcept = default;
+ParamField& ParamField::operator=(const ParamField&) = default;
+ParamField& ParamField::operator=(ParamField&&) noexcept = default;
+
+template <class T>
+ParamField ParamField::make(ptrdiff_t offset, std::string_view name, std::string_view doc, const T& value,
+                            Rule<typename FieldValue<T>::type> rule) {
+  using Value = FieldValue<T>;
+  ParamField field;
+  field.name = name;
+  field.doc = doc;
+  field.type = type_text<typename Value::type>();
+  field.is_required = Value::is_required;
+  if (!field.is_required) field.default_text = symbind::print(value);
+  field.parse = [offset](void* p, std::string_view text) { symbind::parse(text, at<T>(p, offset)); };
+  field.print = [offset](const void* p) { return symbind::print(at<T>(p, offset)); };
+  field.given = [offset](const void* p) { return Value::given(at<T>(p, offset)); };
+  field.broken_rule = [offset, rule = std::move(rule)](const void* p) -> std::string {
+    const auto& now = Value::of(at<T>(p, offset));
+    if (is_no_type(now)) return "must be a type";
+    return !rule.holds || rule.holds(now) ? "" : rule.text;
+  };
+  return field;
+}
+
+// The types of is_param_type, and those that fields without a default have.
+#define SYMBIND_FIELD(...)                                                                                \
+  template ParamField ParamField::make(ptrdiff_t, std::string_view, std::string_view, const __VA_ARGS__&, \
+                                       Rule<FieldValue<__VA_ARGS__>::type>)
+SYMBIND_FIELD(bool);
+SYMBIND_FIELD(int64_t);
+SYMBIND_FIELD(double);
+SYMBIND_FIELD(std::string);
+SYMBIND_FIELD(DType);
+SYMBIND_FIELD(Tuple);
+SYMBIND_FIELD(OptionalTuple);
+SYMBIND_FIELD(TupleOrNone);
+SYMBIND_FIELD(std::vector<double>);
+SYMBIND_FIELD(std::optional<bool>);
+SYMBIND_FIELD(std::optional<int64_t>);
+SYMBIND_FIELD(std::optional<double>);
+SYMBIND_FIELD(std::optional<std::string>);
+SYMBIND_FIELD(std::optional<DType>);
+SYMBIND_FIELD(Required<bool>);
+SYMBIND_FIELD(Required<int64_t>);
+SYMBIND_FIELD(Required<double>);
+SYMBIND_FIELD(Required<std::string>);
+SYMBIND_FIELD(Required<DType>);
+SYMBIND_FIELD(Required<Tuple>);
+SYMBIND_FIELD(Required<OptionalTuple>);
+SYMBIND_FIELD(Required<std::vector<double>>);
+#undef SYMBIND_FIELD
+
 }  // namespace symbind

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -104,7 +105,17 @@ struct FieldValue<Required<T>> {
   static bool given(const Required<T>& field) { return field.given(); }
 };
 
-// Text as MXNet writes it into files, for each type a parameter can have.
+// The types that the value of a field can have.
+template <class T>
+inline constexpr bool is_param_type =
+    std::disjunction_v<std::is_same<T, bool>, std::is_same<T, int64_t>, std::is_same<T, double>,
+                       std::is_same<T, std::string>, std::is_same<T, DType>, std::is_same<T, Tuple>,
+                       std::is_same<T, OptionalTuple>, std::is_same<T, TupleOrNone>,
+                       std::is_same<T, std::vector<double>>, std::is_same<T, std::optional<bool>>,
+                       std::is_same<T, std::optional<int64_t>>, std::is_same<T, std::optional<double>>,
+                       std::is_same<T, std::optional<std::string>>, std::is_same<T, std::optional<DType>>>;
+
+// Text as MXNet writes it into files, for each of these types.
 void parse(std::string_view text, bool& value);
 void parse(std::string_view text, int64_t& value);
 void parse(std::string_view text, double& value);
@@ -145,15 +156,6 @@ void parse(std::string_view text, Required<T>& field) {
 template <class T>
 std::string print(const Required<T>& field) {
   return print(field.get());
-}
-
-// Values that are invalid for a field of this type although C++ can represent them.
-template <class T>
-bool is_no_type(const T& value) {
-  if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, std::optional<DType>>)
-    return value == DType::none;
-  else
-    return false;
 }
 
 // Constraints on the value of a field. A check returns the rule that is broken, or nothing.
@@ -228,6 +230,20 @@ struct ParamField {
   std::function<std::string(const void* params)> print;
   std::function<bool(const void* params)> given;               // always true where it is not required
   std::function<std::string(const void* params)> broken_rule;  // empty: valid
+
+  // The field at `offset` bytes in a parameter struct. By offset, so that its functions are compiled once for each type
+  // of field instead of once for each struct. `value` is the default.
+  template <class T>
+  static ParamField make(ptrdiff_t offset, std::string_view name, std::string_view doc, const T& value,
+                         Rule<typename FieldValue<T>::type> rule);
+
+  // Not inline: they are large, and every file that defines operators would compile them.
+  ParamField();
+  ~ParamField();
+  ParamField(const ParamField&);
+  ParamField(ParamField&&) noexcept;
+  ParamField& operator=(const ParamField&);
+  ParamField& operator=(ParamField&&) noexcept;
 };
 
 }  // namespace symbind

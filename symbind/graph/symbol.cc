@@ -62,6 +62,11 @@ std::string shape_text(const Shape& shape) {
 Symbol::Symbol(std::vector<Entry> outputs) : outputs_(std::move(outputs)) {
   require(!outputs_.empty(), "a symbol needs at least one output");
 }
+Symbol::~Symbol() = default;
+Symbol::Symbol(const Symbol&) = default;
+Symbol::Symbol(Symbol&&) noexcept = default;
+Symbol& Symbol::operator=(const Symbol&) = default;
+Symbol& Symbol::operator=(Symbol&&) noexcept = default;
 
 Symbol Symbol::variable(const std::string& name, const VariableOptions& options) {
   require(!name.empty(), "a variable needs a name");
@@ -313,6 +318,17 @@ Symbol make_node(const OpDef& op, const Inputs& given, std::shared_ptr<const voi
 
 }  // namespace
 
+Inputs::Inputs(const Symbol& only) : positional_{only} {}
+Inputs::Inputs(std::initializer_list<Symbol> inputs) : positional_(inputs) {}
+Inputs::Inputs(std::vector<Symbol> inputs) : positional_(std::move(inputs)) {}
+Inputs::Inputs(std::initializer_list<std::pair<const char*, Symbol>> named) : named_(named.begin(), named.end()) {}
+Inputs::~Inputs() = default;
+Inputs::Inputs(const Inputs&) = default;
+Inputs::Inputs(Inputs&&) noexcept = default;
+Inputs& Inputs::operator=(const Inputs&) = default;
+Inputs& Inputs::operator=(Inputs&&) noexcept = default;
+void Inputs::add(std::string name, Symbol symbol) { named_.emplace_back(std::move(name), std::move(symbol)); }
+
 Symbol apply(const OpDef& op, const Inputs& inputs, std::shared_ptr<const void> params, Attributes given,
              const std::string& name) {
   return make_node(op, inputs, std::move(params), std::move(given), name, lower_case(op.name));
@@ -328,7 +344,7 @@ Symbol apply(const std::string& op_name, const Inputs& inputs, const Attributes&
   return make_node(op, inputs, std::move(params), std::move(all), name, lower_case(op_name));
 }
 
-Symbol apply_struct(const OpDef& op, Inputs inputs, const void* params, const std::string& name) {
+Symbol apply_struct(const OpDef& op, const Inputs& inputs, const void* params, const std::string& name) {
   auto copy = op.copy_params(params);
   if (op.set_count) op.set_count(copy.get(), static_cast<int64_t>(inputs.positional().size() + inputs.named().size()));
   auto checked = op.checked_params(copy.get(), name);

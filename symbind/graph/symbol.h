@@ -31,6 +31,12 @@ class Symbol {
   static Symbol variable(const std::string& name, const VariableOptions& options = {});
   static Symbol group(const std::vector<Symbol>& symbols);
   explicit Symbol(std::vector<Entry> outputs);
+  // Not inline: expressions over symbols copy and destroy many.
+  ~Symbol();
+  Symbol(const Symbol&);
+  Symbol(Symbol&&) noexcept;
+  Symbol& operator=(const Symbol&);
+  Symbol& operator=(Symbol&&) noexcept;
 
   // The network with variables replaced: by name, or in the order of list_arguments().
   Symbol operator()(const std::map<std::string, Symbol>& replacements, const std::string& name = "") const;

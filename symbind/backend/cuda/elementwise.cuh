@@ -47,8 +47,6 @@ __global__ void map_elements(MapInputs<arity, T> in, T* out, int64_t count, Func
 // A kernel of `arity` arrays of type T.
 template <int arity, class T, class Function>
 std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
-  KernelTraits traits;
-  for (int input = 0; input < arity; ++input) traits.in_place.push_back({input, 0});
   return make_step(
       node,
       [function, count = node.outputs[0].shape.size()](const Args& args) {
@@ -66,7 +64,7 @@ std::unique_ptr<Kernel> build_map(const NodeView& node, Function function) {
         else
           map_elements<arity, 1><<<blocks_for(count), block_size, 0, stream_of(args)>>>(in, out, count, function);
       },
-      traits);
+      writes_over_inputs(arity));
 }
 
 // The kernel of an entry of backend/function_tables.h, with its parameters as numbers.

@@ -14,17 +14,40 @@ namespace symbind::cuda_backend {
 
 inline cudaStream_t stream_of(const Args& args) { return static_cast<cudaStream_t>(args.stream); }
 
+// What every step does around the work that it queues. Not a template, as each kernel has a FunctionStep of its own.
+class Step : public Kernel {
+ public:
+  Step(const NodeView& node, KernelTraits traits);
+  void run(const Args& args) final;
+
+ protected:
+  virtual void queue(const Args& args) = 0;
+
+ private:
+  CudaDevice& device_;
+  std::string where_;
+};
+
+template <class Function>
+class FunctionStep final : public Step {
+ public:
+  FunctionStep(const NodeView& node, Function function, KernelTraits traits)
+      : Step(node, std::move(traits)), function_(std::move(function)) {}
+
+ protected:
+  void queue(const Args& args) override { function_(args); }
+
+ private:
+  Function function_;
+};
+
 template <class Function>
 std::unique_ptr<Kernel> make_step(const NodeView& node, Function function, KernelTraits traits = {}) {
-  return make_kernel(
-      [&device = CudaDevice::of(node.context), where = node.where(), function = std::move(function)](const Args& args) {
-        const Queueing queueing(device);
-        device.note(where);
-        function(args);
-        device.check_queued(where);
-      },
-      std::move(traits));
+  return std::make_unique<FunctionStep<Function>>(node, std::move(function), std::move(traits));
 }
+
+// Output 0 may be the memory of any of the first `inputs` inputs.
+KernelTraits writes_over_inputs(int inputs);
 
 // Each node's elements are in one order: elementwise kernels run on any layout that all arrays share.
 inline bool one_layout(const NodeView& node) {
