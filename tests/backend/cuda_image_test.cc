@@ -1,7 +1,7 @@
-// Convolutions over the few channels of an image in 16 bits, with bias and ReLU or with the statistics of their
-// channels, and their weight gradients by kernels of ours (backend/cuda/conv_image.h): exactly, with whole numbers
-// whose products and sums need no rounding; with infinity and NaN in the data, which no other result may see; and in a
-// network against the CPU. Skipped where there is no GPU.
+// Convolutions over the few channels of an image in 16 bits and TF32, with bias and ReLU or with the statistics of
+// their channels, and their weight gradients by kernels of ours (backend/cuda/conv_image.h): exactly, with whole
+// numbers whose products and sums need no rounding; with float32 numbers that TF32 rounds; with infinity and NaN in the
+// data, which no other result may see; and in a network against the CPU. Skipped where there is no GPU.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -26,22 +26,24 @@ class CudaImage : public GpuTest {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
+    ::setenv("SYMBIND_TF32", "1", 1);
     ::unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
   }
+  void TearDown() override { ::setenv("SYMBIND_TF32", "0", 1); }
 };
 
 // The first layers of networks in small; widths for copies of 16, 4 and 2 bytes; runs that begin at odd elements, with
 // and without padding; filters that do not fill a tile, and several tiles; fewer rows than a tile has; several tiles
-// for each block; kernels that reach beyond the image on both sides.
+// for each block; kernels that reach beyond the image on both sides; images that reach beyond the last position.
 const std::vector<Convolved> convolutions = {
-    {2, 32, 32, 3, 64, {7, 7}, {2, 2}, {3, 3}},  {3, 37, 41, 3, 64, {7, 7}, {2, 2}, {3, 3}},
-    {1, 30, 33, 3, 24, {7, 7}, {2, 2}, {3, 3}},  {2, 31, 29, 3, 96, {11, 11}, {4, 4}, {2, 2}},
-    {2, 28, 28, 1, 32, {5, 5}, {1, 1}, {0, 0}},  {2, 19, 22, 3, 64, {3, 3}, {1, 1}, {1, 1}},
-    {2, 20, 23, 3, 40, {3, 3}, {2, 2}, {1, 1}},  {2, 17, 18, 4, 64, {3, 3}, {1, 1}, {1, 1}},
-    {1, 15, 40, 2, 16, {5, 4}, {2, 3}, {2, 1}},  {2, 16, 16, 4, 72, {7, 7}, {2, 2}, {3, 3}},
-    {2, 3, 64, 3, 136, {1, 1}, {1, 1}, {0, 0}},  {1, 9, 300, 3, 8, {3, 5}, {2, 2}, {0, 4}},
-    {1, 7, 9, 3, 8, {7, 7}, {2, 2}, {0, 3}},     {1, 12, 64, 3, 64, {6, 8}, {3, 2}, {0, 5}},
-    {300, 20, 20, 3, 16, {7, 7}, {2, 4}, {3, 3}}};
+    {2, 32, 32, 3, 64, {7, 7}, {2, 2}, {3, 3}},   {3, 37, 41, 3, 64, {7, 7}, {2, 2}, {3, 3}},
+    {1, 30, 33, 3, 24, {7, 7}, {2, 2}, {3, 3}},   {2, 31, 29, 3, 96, {11, 11}, {4, 4}, {2, 2}},
+    {2, 28, 28, 1, 32, {5, 5}, {1, 1}, {0, 0}},   {2, 19, 22, 3, 64, {3, 3}, {1, 1}, {1, 1}},
+    {2, 20, 23, 3, 40, {3, 3}, {2, 2}, {1, 1}},   {2, 17, 18, 4, 64, {3, 3}, {1, 1}, {1, 1}},
+    {1, 15, 40, 2, 16, {5, 4}, {2, 3}, {2, 1}},   {2, 16, 16, 4, 72, {7, 7}, {2, 2}, {3, 3}},
+    {2, 3, 64, 3, 136, {1, 1}, {1, 1}, {0, 0}},   {1, 9, 300, 3, 8, {3, 5}, {2, 2}, {0, 4}},
+    {1, 7, 9, 3, 8, {7, 7}, {2, 2}, {0, 3}},      {1, 12, 64, 3, 64, {6, 8}, {3, 2}, {0, 5}},
+    {300, 20, 20, 3, 16, {7, 7}, {2, 4}, {3, 3}}, {2, 21, 51, 3, 64, {5, 5}, {3, 4}, {0, 0}}};
 
 std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradient, const NDArray& data) {
   const auto dy = gradient.to_vector<double>(), x = data.to_vector<double>();
@@ -54,7 +56,7 @@ std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradien
   return weight;
 }
 
-constexpr DType types[] = {DType::float16, DType::bfloat16};
+constexpr DType types[] = {DType::float16, DType::bfloat16, DType::float32};
 
 TEST_F(CudaImage, OfWholeNumbersIsExact) {
   for (const Convolved& c : convolutions)
@@ -119,26 +121,47 @@ TEST_F(CudaImage, HasAnExactWeightGradientOfWholeNumbers) {
 // In every position of the data and next to the borders of rows, over all shapes. Products of a weight of zero with
 // infinity and NaN count, those with zeros that only fill up a tile do not.
 TEST_F(CudaImage, KeepsInfinityAndNanWhereTheyAre) {
-  for (const Convolved& c : convolutions) {
-    SCOPED_TRACE(join(c));
-    const DType dtype = DType::float16;
-    const NDArray w = whole_numbers(c.weight(), 2, dtype), dy = whole_numbers(c.output(), 3, dtype);
-    std::vector<double> values = whole_numbers(c.data(), 1, dtype).to_vector<double>();
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (i * 2654435761u / 65536 % 97 == 0) values[i] = std::numeric_limits<double>::quiet_NaN();
-      if (i * 2654435761u / 65536 % 97 == 1) values[i] = std::numeric_limits<double>::infinity();
+  for (const Convolved& c : convolutions)
+    for (const DType dtype : {DType::float16, DType::float32}) {
+      SCOPED_TRACE(join(c, " in ", dtype));
+      const NDArray w = whole_numbers(c.weight(), 2, dtype), dy = whole_numbers(c.output(), 3, dtype);
+      std::vector<double> values = whole_numbers(c.data(), 1, dtype).to_vector<double>();
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (i * 2654435761u / 65536 % 97 == 0) values[i] = std::numeric_limits<double>::quiet_NaN();
+        if (i * 2654435761u / 65536 % 97 == 1) values[i] = std::numeric_limits<double>::infinity();
+      }
+      const NDArray x = array(values, c.data(), cpu(), dtype);
+      const NDArray output = symbind::invoke(convolution, on_gpu({x, w}), params_of(c))[0];
+      EXPECT_TRUE(all_close(output.to_vector<double>(), expected_output(c, x, w), {0, 0, 0}));
+      // One column of pixels, so that most elements of the gradient see none.
+      values = whole_numbers(c.data(), 1, dtype).to_vector<double>();
+      const auto row = static_cast<size_t>(c.columns * c.channels);
+      for (size_t i = row - 1; i < values.size(); i += row) values[i] = std::numeric_limits<double>::quiet_NaN();
+      const NDArray y = array(values, c.data(), cpu(), dtype);
+      const auto gradient = symbind::invoke(convolution_grad_weight, on_gpu({dy, y, w}), {params_of(c)})[0];
+      const NDArray expected = array(expected_gradient(c, dy, y), c.weight(), cpu(), DType::float64).astype(dtype);
+      EXPECT_TRUE(all_close(gradient.to_vector<double>(), expected.to_vector<double>(), {0, 0, 0})) << "gradient";
     }
-    const NDArray x = array(values, c.data(), cpu(), dtype);
-    const NDArray output = symbind::invoke(convolution, on_gpu({x, w}), params_of(c))[0];
-    EXPECT_TRUE(all_close(output.to_vector<double>(), expected_output(c, x, w), {0, 0, 0}));
-    // One column of pixels, so that most elements of the gradient see none.
-    values = whole_numbers(c.data(), 1, dtype).to_vector<double>();
-    const auto row = static_cast<size_t>(c.columns * c.channels);
-    for (size_t i = row - 1; i < values.size(); i += row) values[i] = std::numeric_limits<double>::quiet_NaN();
-    const NDArray y = array(values, c.data(), cpu(), dtype);
-    const auto gradient = symbind::invoke(convolution_grad_weight, on_gpu({dy, y, w}), {params_of(c)})[0];
-    const NDArray expected = array(expected_gradient(c, dy, y), c.weight(), cpu(), DType::float64).astype(dtype);
-    EXPECT_TRUE(all_close(gradient.to_vector<double>(), expected.to_vector<double>(), {0, 0, 0})) << "gradient";
+}
+
+// The filters of float32 fill vectors of four.
+TEST_F(CudaImage, RoundsTheOperandsToTf32) {
+  std::vector<Convolved> all = convolutions;
+  all.push_back({2, 33, 30, 3, 36, {7, 7}, {2, 2}, {3, 3}});
+  for (const Convolved& c : all) {
+    SCOPED_TRACE(join(c));
+    // TF32 has 10 bits of mantissa; thirds have all 23.
+    const auto thirds = [](const Shape& shape, uint64_t seed) { return random_array(shape, seed) * (1.0 / 3); };
+    const NDArray x = thirds(c.data(), 1), w = thirds(c.weight(), 2), dy = thirds(c.output(), 3);
+    constexpr double most = 0.004;
+    const std::vector<double> expected = expected_output(c, x, w);
+    const auto results = symbind::invoke(convolution_statistics, on_gpu({x, w}), {params_of(c)});
+    EXPECT_TRUE(all_close(results[0].to_vector<double>(), expected, {most, 0, most}));
+    std::vector<double> squares(static_cast<size_t>(c.filters));
+    for (size_t i = 0; i < expected.size(); ++i) squares[i % squares.size()] += expected[i] * expected[i];
+    EXPECT_TRUE(all_close(results[2].to_vector<double>(), squares, {most, 0, most}));
+    const auto gradient = symbind::invoke(convolution_grad_weight, on_gpu({dy, x, w}), {params_of(c)})[0];
+    EXPECT_TRUE(all_close(gradient.to_vector<double>(), expected_gradient(c, dy, x), {most, 0, most}));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "symbind/backend/cuda/conv_image.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/shared_memory.h"
@@ -297,6 +298,9 @@ std::string refuse(const NodeView& node) {
     if (count >= int64_t{1} << 40) return "too many elements";
   if (size.batch * size.out[1] >= int64_t{1} << 31 || size.in[2] >= 1 << 16) return "too many rows";
   if (size.filters >= 1 << 20) return "too many filters";
+  const ConvolutionProblem problem{
+      .pass = ConvolutionPass::weight_grad, .size = size, .channels_last = true, .dtype = dtype};
+  if (!image_forms(CudaDevice::of(node.context), problem).empty()) return "there is a faster kernel (conv_image.h)";
   const auto of_block = static_cast<size_t>(SharedMemory(CudaDevice::of(node.context)).of_block);
   const bool fits = Extents(size).shared_bytes() <= std::min(most_shared_bytes, of_block);
   return fits ? "" : "rows that do not fit shared memory";

@@ -9,10 +9,11 @@ namespace {
 
 constexpr int forms[] = {8, 4, 2, 1};  // rows of the output
 constexpr int most_run_chunks = 5;
-constexpr int gradient_chunks = 7, gradient_blocks = image_blocks;  // of a warp; of a multiprocessor
 
-ImageGradientShape shape_of(const ConvolutionSize& size) {
+ImageGradientShape shape_of(const ConvolutionProblem& problem) {
+  const ConvolutionSize& size = problem.size;
   ImageGradientShape shape;
+  shape.element_bytes = static_cast<int>(size_of(problem.dtype));
   shape.batch = static_cast<int>(size.batch);
   shape.channels = static_cast<int>(size.channels);
   shape.filters = static_cast<int>(size.filters);
@@ -26,11 +27,12 @@ ImageGradientShape shape_of(const ConvolutionSize& size) {
   return shape;
 }
 
-bool has_suitable_size(const ConvolutionSize& size) {
+bool has_suitable_size(const ConvolutionSize& size, DType dtype) {
+  const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   constexpr int64_t most_extent = 1 << 14, most_filters = 1 << 16;
   const bool plane = size.in[0] == 1 && size.out[0] == 1 && size.kernel[0] == 1 && size.pad[0] == 0;
-  if (!plane || size.groups != 1 || size.channels > 4 || size.filters % product_width != 0 ||
-      size.filters > most_filters || size.batch * size.out_size() >= int64_t{1} << 31)
+  if (!plane || size.groups != 1 || size.channels > 4 || size.filters % vector != 0 || size.filters > most_filters ||
+      size.batch * size.out_size() >= int64_t{1} << 31)
     return false;
   for (size_t axis = 1; axis < 3; ++axis)
     if (size.dilate[axis] != 1 || size.in[axis] > most_extent || size.out[axis] > most_extent ||
@@ -53,7 +55,7 @@ template <class T>
 class ForwardPlan final : public ConvolutionPlan {
  public:
   ForwardPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
-      : shape_(shape_of(problem.size)),
+      : shape_(shape_of(problem)),
         cut_(cut_image(shape_, form, device.attribute(cudaDevAttrMultiProcessorCount))),
         epilogue_(problem.epilogue),
         kernel_(kernel_for<T>(shape_)) {
@@ -88,44 +90,33 @@ template <class T>
 class WeightGradientPlan final : public ConvolutionPlan {
  public:
   WeightGradientPlan(const CudaDevice& device, const ConvolutionProblem& problem, int form)
-      : shape_(shape_of(problem.size)), cut_(cut_of(device, shape_, form)) {
-    allow_shared_memory(device, sum_image_gradient<T, gradient_chunks, gradient_blocks>,
-                        cudaSharedmemCarveoutMaxShared);
-  }
-  static ImageGradientCut cut_of(const CudaDevice& device, const ImageGradientShape& shape, int form) {
-    return cut_image_gradient(shape, gradient_chunks, form,
-                              gradient_blocks * device.attribute(cudaDevAttrMultiProcessorCount));
+      : shape_(shape_of(problem)),
+        cut_(cut_image_gradient(shape_, sizes, form, device.attribute(cudaDevAttrMultiProcessorCount))) {
+    allow_shared_memory(device, kernel, cudaSharedmemCarveoutMaxShared);
   }
 
   void run(cudaStream_t stream, const ConvolutionArrays& arrays, void* workspace) override {
     auto* const partial = static_cast<float*>(workspace);
-    sum_image_gradient<T, gradient_chunks, gradient_blocks>
-        <<<static_cast<unsigned>(cut_.blocks()), static_cast<unsigned>(cut_.threads()),
-           static_cast<size_t>(cut_.shared_bytes), stream>>>(shape_, cut_, static_cast<const T*>(arrays.data),
-                                                             static_cast<const T*>(arrays.output), partial);
+    kernel<<<static_cast<unsigned>(cut_.blocks()), static_cast<unsigned>(cut_.threads()),
+             static_cast<size_t>(cut_.shared_bytes), stream>>>(shape_, cut_, static_cast<const T*>(arrays.data),
+                                                               static_cast<const T*>(arrays.output), partial);
     const int results = shape_.filters * shape_.kernel[0] * shape_.run();
     add_gradient_parts<T><<<static_cast<unsigned>((results + 31) / 32), dim3(32, add_parts_lanes), 0, stream>>>(
-        shape_, partial, cut_.sums(), cut_.stored_filters(), cut_.stored_taps(gradient_chunks),
+        shape_, partial, cut_.groups, cut_.stored_filters(), cut_.stored_taps(sizes.chunks),
         static_cast<T*>(arrays.weight));
   }
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(cut_.sums()) * static_cast<size_t>(cut_.stored_filters()) *
-           static_cast<size_t>(cut_.stored_taps(gradient_chunks)) * sizeof(float);
+    return static_cast<size_t>(cut_.groups) * static_cast<size_t>(cut_.stored_filters()) *
+           static_cast<size_t>(cut_.stored_taps(sizes.chunks)) * sizeof(float);
   }
   bool applies_epilogue() const override { return false; }
 
  private:
+  static constexpr ImageGradientForm sizes = image_gradient_form<T>;
+  static constexpr auto kernel = sum_image_gradient<T, sizes.chunks, sizes.warps, sizes.blocks>;
   const ImageGradientShape shape_;
   const ImageGradientCut cut_;
 };
-
-// Bytes of shared memory of a block.
-int shared_bytes(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
-  const ImageGradientShape shape = shape_of(problem.size);
-  if (problem.pass == ConvolutionPass::weight_grad)
-    return WeightGradientPlan<float16>::cut_of(device, shape, form).shared_bytes;
-  return cut_image(shape, form, device.attribute(cudaDevAttrMultiProcessorCount)).shared_bytes;
-}
 
 template <class T>
 std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
@@ -134,17 +125,34 @@ std::unique_ptr<ConvolutionPlan> make_plan(const CudaDevice& device, const Convo
   return std::make_unique<ForwardPlan<T>>(device, problem, form);
 }
 
+ImageGradientForm gradient_form_of(DType dtype) {
+  return dtype == DType::float32 ? image_gradient_form<float> : image_gradient_form<float16>;
+}
+
+// Bytes of shared memory of a block.
+int shared_bytes(const CudaDevice& device, const ConvolutionProblem& problem, int form) {
+  const ImageGradientShape shape = shape_of(problem);
+  const int multiprocessors = device.attribute(cudaDevAttrMultiProcessorCount);
+  if (problem.pass == ConvolutionPass::weight_grad)
+    return cut_image_gradient(shape, gradient_form_of(problem.dtype), form, multiprocessors).shared_bytes;
+  return cut_image(shape, form, multiprocessors).shared_bytes;
+}
+
 bool is_image_convolution(const ConvolutionProblem& problem) {
-  if (problem.dtype != DType::float16 && problem.dtype != DType::bfloat16) return false;
-  if (!problem.channels_last || !has_suitable_size(problem.size)) return false;
-  const ImageGradientShape shape = shape_of(problem.size);
+  const bool in_16_bits = problem.dtype == DType::float16 || problem.dtype == DType::bfloat16;
+  const bool in_tf32 = problem.dtype == DType::float32 && !requires_exact_results(problem);
+  if (!in_16_bits && !in_tf32) return false;
+  if (!problem.channels_last || !has_suitable_size(problem.size, problem.dtype)) return false;
+  const ImageGradientShape shape = shape_of(problem);
   const ConvolutionEpilogue& epilogue = problem.epilogue;
   switch (problem.pass) {
     case ConvolutionPass::forward:
       return shape.run_chunks() <= most_run_chunks && !epilogue.residual &&
              !(epilogue.statistics && (epilogue.bias || epilogue.relu));
-    case ConvolutionPass::weight_grad:
-      return shape.stride[1] % 2 == 0 && shape.pixel_chunks() <= gradient_chunks * gradient_warps && !epilogue.any();
+    case ConvolutionPass::weight_grad: {
+      const ImageGradientForm form = gradient_form_of(problem.dtype);
+      return (in_tf32 || shape.stride[1] % 2 == 0) && shape.tap_chunks() <= form.chunks * form.warps && !epilogue.any();
+    }
     default:
       return false;
   }
@@ -168,8 +176,14 @@ std::vector<int> image_forms(const CudaDevice& device, const ConvolutionProblem&
 
 std::unique_ptr<ConvolutionPlan> make_image_plan(const CudaDevice& device, const ConvolutionProblem& problem,
                                                  int form) {
-  return problem.dtype == DType::float16 ? make_plan<float16>(device, problem, form)
-                                         : make_plan<bfloat16>(device, problem, form);
+  switch (problem.dtype) {
+    case DType::float16:
+      return make_plan<float16>(device, problem, form);
+    case DType::bfloat16:
+      return make_plan<bfloat16>(device, problem, form);
+    default:
+      return make_plan<float>(device, problem, form);
+  }
 }
 
 }  // namespace symbind::cuda_backend

@@ -1,5 +1,5 @@
-// Convolutions over the few channels of an image on tensor cores, in 16 bits: all arrays with their channels last, sums
-// in float32.
+// Convolutions over the few channels of an image on tensor cores, in 16 bits or, for float32, in TF32: all arrays with
+// their channels last, sums in float32.
 //
 // For a position of the output and a row of the kernel, the elements of the image that are multiplied are a run of
 // neighbours, as are the weights. The convolution is a matrix product of positions by filters, whose depth is these
@@ -25,11 +25,14 @@ namespace symbind::cuda_backend {
 inline constexpr int image_threads = 256, image_blocks = 2;  // of a block; of a multiprocessor
 inline constexpr int image_columns = 64;                     // filters of a tile
 inline constexpr int image_fragments = 2;                    // of 16 positions, that a warp computes together
-inline constexpr int chunk_elements = 8;                     // 16 bytes
+inline constexpr int chunk_elements = 8;
+
+// A tensor core's product has a depth of 32 bytes, a step: two chunks in 16 bits, one of float32.
+constexpr int step_chunks(int element_bytes) { return 4 / element_bytes; }
 
 // The convolution, and where the rows of the image are in shared memory. Elements are counted unless bytes are named.
 struct ImageShape {
-  int batch = 0, channels = 0, filters = 0;
+  int batch = 0, channels = 0, filters = 0, element_bytes = 2;
   int in[2] = {}, out[2] = {}, kernel[2] = {}, stride[2] = {}, pad[2] = {};
 
   constexpr int run() const { return kernel[1] * channels; }
@@ -48,8 +51,8 @@ struct ImageShape {
   }
   constexpr int run_chunks() const { return (lead() + run() + chunk_elements - 1) / chunk_elements; }
   constexpr int chunks() const { return kernel[0] * run_chunks(); }
-  constexpr int steps() const { return (chunks() + 1) / 2; }  // of the depth of a tensor core's product
-  // Odd, so that the same chunk of eight filters is in different banks.
+  constexpr int steps() const { return (chunks() + step_chunks(element_bytes) - 1) / step_chunks(element_bytes); }
+  // An odd multiple of 16, so that the same 16 bytes of eight filters are in different banks.
   constexpr int filter_bytes() const { return (2 * steps() + 1) * 16; }
   constexpr int row_fragments() const { return (out[1] + 15) / 16; }
   constexpr int rows_under(int output_rows) const { return (output_rows - 1) * stride[0] + kernel[0]; }
@@ -78,8 +81,8 @@ inline ImageCut cut_image(const ImageShape& shape, int tile_rows, int multiproce
   cut.first_run = shape.first_run();
   cut.filter_bytes = shape.filter_bytes();
   cut.row_fragments = shape.row_fragments();
-  constexpr int buffers = 2, element_bytes = 2;
-  const int tiles_bytes = buffers * cut.rows * cut.shared_row * element_bytes;
+  constexpr int buffers = 2;
+  const int tiles_bytes = buffers * cut.rows * cut.shared_row * shape.element_bytes;
   cut.shared_bytes = std::max(image_columns * cut.filter_bytes + tiles_bytes + read_beyond, warp_sums);
   return cut;
 }
@@ -94,29 +97,59 @@ struct ImageEpilogue {
 
 namespace image_tile {
 
-// Which filter of a tile is column `slot % 8` of fragment `slot / 8`: a thread gets eight neighbouring filters.
-__device__ inline int filter_of_slot(int slot) {
+// The filters of a thread are in parts, each of 16 bytes of neighbours; the parts of the four threads that have the
+// same positions follow one another.
+template <class T>
+constexpr int part_filters = widest<T>;
+template <class T>
+constexpr int part_step = 4 * part_filters<T>;
+
+// Which filter of a tile is column `slot % 8` of fragment `slot / 8`.
+template <class T>
+__device__ int filter_of_slot(int slot) {
+  constexpr int part_fragments = part_filters<T> / 2;
   const int fragment = slot / 8, column = slot % 8;
-  return fragment / 4 * 32 + column / 2 * 8 + fragment % 4 * 2 + column % 2;
+  return fragment / part_fragments * part_step<T> + column / 2 * part_filters<T> + fragment % part_fragments * 2 +
+         column % 2;
+}
+// Filter number `of_thread` of a thread, in its tile.
+template <class T>
+__device__ int filter_of_thread(int of_thread) {
+  const int member = static_cast<int>(threadIdx.x) % 4;
+  return of_thread / part_filters<T> * part_step<T> + member * part_filters<T> + of_thread % part_filters<T>;
 }
 
-// Chunks of the weights of a tile: (slot, chunk), with zeros where a chunk is not of a run.
+// Where element k of a chunk of weights is. A thread gives pairs of neighbouring elements of the image to the tensor
+// core: in float32, as numbers i and i + 4 of the depth.
+template <class T>
+__device__ int in_chunk(int k) {
+  return sizeof(T) == 2 ? k : k % 2 * 4 + k / 2;
+}
+
+// Chunks of the weights of a tile: (slot, chunk), with zeros where a chunk is not of a run; float32 rounded to
+// TF32.
 template <class T>
 __device__ void load_weights(const ImageShape& shape, const T* weight, int first_filter, unsigned char* shared) {
-  const int chunks = 2 * shape.steps(), run_chunks = shape.run_chunks(), run = shape.run(), lead = shape.lead();
+  constexpr int packs = chunk_elements / widest<T>;
+  const int chunks = step_chunks(sizeof(T)) * shape.steps(), run_chunks = shape.run_chunks();
+  const int run = shape.run(), lead = shape.lead();
   for (int i = static_cast<int>(threadIdx.x); i < image_columns * chunks; i += static_cast<int>(blockDim.x)) {
     const int slot = i / chunks, chunk = i - slot * chunks, row = chunk / run_chunks;
-    const int filter = first_filter + filter_of_slot(slot);
+    const int filter = first_filter + filter_of_slot<T>(slot);
     const int first = (chunk - row * run_chunks) * chunk_elements - lead;
     const bool exists = filter < shape.filters && row < shape.kernel[0];
     const T* const from = weight + (int64_t{filter} * shape.kernel[0] + row) * run + first;
-    Pack<T, chunk_elements> pack;
+    Pack<T, widest<T>> elements[packs];
 #pragma unroll
     for (int k = 0; k < chunk_elements; ++k) {
-      pack.element[k] = T{};
-      if (exists && first + k >= 0 && first + k < run) pack.element[k] = from[k];
+      T& element = elements[in_chunk<T>(k) / widest<T>].element[in_chunk<T>(k) % widest<T>];
+      element = T{};
+      if (exists && first + k >= 0 && first + k < run) element = from[k];
+      if constexpr (sizeof(T) == 4) element = tensor_core::nearest_tf32(element);
     }
-    *reinterpret_cast<Pack<T, chunk_elements>*>(shared + slot * shape.filter_bytes() + chunk * 16) = pack;
+    auto* const to = reinterpret_cast<Pack<T, widest<T>>*>(shared + slot * shape.filter_bytes()) + chunk * packs;
+#pragma unroll
+    for (int pack = 0; pack < packs; ++pack) to[pack] = elements[pack];
   }
 }
 
@@ -137,6 +170,7 @@ __device__ void clear_borders(const ImageShape& shape, int rows, unsigned char* 
 template <class T>
 __device__ void copy_rows(const ImageShape& shape, const T* image, int first_row, int rows, int step, T* shared) {
   using namespace tensor_core;
+  constexpr int word_elements = 4 / static_cast<int>(sizeof(T));
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int image_row = shape.image_row();
   for (int i = warp; i < rows; i += static_cast<int>(blockDim.x) / 32) {
@@ -144,11 +178,12 @@ __device__ void copy_rows(const ImageShape& shape, const T* image, int first_row
     const bool inside = row >= 0 && row < shape.in[0];
     const T* const from = image + int64_t{inside ? row : 0} * image_row;
     T* const to = shared + i * step;
-    if (image_row % chunk_elements == 0) {
-      for (int k = lane * chunk_elements; k < image_row; k += 32 * chunk_elements)
+    if (image_row % widest<T> == 0) {
+      for (int k = lane * widest<T>; k < image_row; k += 32 * widest<T>)
         copy_chunk(shared_address(to + k), from + k, inside);
-    } else if (image_row % 2 == 0) {
-      for (int k = lane * 2; k < image_row; k += 64) copy_word(shared_address(to + k), from + k, inside);
+    } else if (image_row % word_elements == 0) {
+      for (int k = lane * word_elements; k < image_row; k += 32 * word_elements)
+        copy_word(shared_address(to + k), from + k, inside);
     } else {
 #pragma unroll 4
       for (int k = lane; k < image_row; k += 32) to[k] = inside ? from[k] : T{};
@@ -175,9 +210,9 @@ __device__ void add_lanes(float (&values)[count]) {
 }
 
 constexpr int column_fragments = image_columns / 8;  // of 8 filters
-constexpr int filter_parts = image_columns / 32;     // of a thread, each of product_width neighbouring filters
+constexpr int thread_filters = image_columns / 4;
 // Two sums for each filter of a thread; and those of them that a lane has after add_lanes().
-constexpr int thread_sums = 2 * product_width * filter_parts, lane_sums = thread_sums / 8;
+constexpr int thread_sums = 2 * thread_filters, lane_sums = thread_sums / 8;
 
 // The products of a thread: rows `lane / 4` and `lane / 4 + 8` of each fragment of positions by its filters.
 using Products = float[image_fragments][column_fragments][4];
@@ -187,9 +222,10 @@ __device__ inline float& product_at(Products& products, int slot, int filter) {
 }
 
 // Where the runs of a thread's positions are; positions outside of the output have the runs of others.
+template <class T>
 struct Positions {
   const unsigned char* runs[image_fragments][2];
-  int shift[image_fragments][2];  // 16 bits if a run begins at an odd element
+  int shift[image_fragments][2];  // of elements of 16 bits: by one if a run begins at an odd element
   int position[image_fragments];  // of the first row, from the first one of the tile
   uint32_t outside = 0;           // a bit for each row: those outside of the output
 
@@ -206,8 +242,9 @@ struct Positions {
         const int at = column + quad + 8 * r;
         if (first + m >= tile_fragments || at >= shape.out[1]) outside |= 1u << (2 * m + r);
         const int element = cut.first_run + min(at, shape.out[1] - 1) * shape.position_step();
-        runs[m][r] = rows + row * shape.stride[0] * cut.shared_row * 2 + element / 2 * 4 + member * 4;
-        shift[m][r] = element % 2 * 16;
+        const int odd = sizeof(T) == 2 ? element % 2 : 0;  // pairs of these are words, read from whole words
+        runs[m][r] = rows + (row * shape.stride[0] * cut.shared_row + element - odd + 2 * member) * int{sizeof(T)};
+        shift[m][r] = odd * 16;
       }
       if (first + m + 1 >= tile_fragments) continue;
       column += 16;
@@ -225,11 +262,11 @@ template <class T, int run_chunks, bool even>
 class Multiplication {
  public:
   __device__ Multiplication(const ImageShape& shape, const ImageCut& cut, const unsigned char* weights)
-      : row_bytes_(cut.shared_row * 2) {
+      : row_bytes_(cut.shared_row * int{sizeof(T)}) {
     const int lane = static_cast<int>(threadIdx.x) % 32, member = lane % 4;
     const int last_pair = (run_chunks - 1) * chunk_elements + 2 * member, run_end = shape.lead() + shape.run();
-    in_first_ = shape.lead() == 1 && member == 0 ? 0xffff0000u : 0xffffffffu;
-    in_last_ = last_pair >= run_end ? 0u : last_pair + 1 == run_end ? 0x0000ffffu : 0xffffffffu;
+    set_mask(in_first_, shape.lead() == 0 || member > 0, true);
+    set_mask(in_last_, last_pair < run_end, last_pair + 1 < run_end);
 #pragma unroll
     for (int n = 0; n < column_fragments / 2; ++n)
       weights_at_[n] =
@@ -238,9 +275,9 @@ class Multiplication {
   }
 
   // Adds those of all rows of the kernel.
-  __device__ void add(Products& products, const Positions& at, int kernel_rows) const {
+  __device__ void add(Products& products, const Positions<T>& at, int kernel_rows) const {
     // Whole steps of a tensor core's depth; the last row may end in half of one.
-    constexpr int at_once = run_chunks % 2 == 0 ? 1 : 2;
+    constexpr int at_once = run_chunks % step_chunks(sizeof(T)) == 0 ? 1 : 2;
     int row = 0;
 #pragma unroll 1
     for (; row + at_once <= kernel_rows; row += at_once) add_rows<at_once>(products, at, row);
@@ -248,29 +285,57 @@ class Multiplication {
   }
 
  private:
+  static constexpr int chunk_bytes = chunk_elements * int{sizeof(T)};
+  static constexpr int pair_words = int{sizeof(T)} / 2;  // of a pair of elements
+  using Pair = uint32_t[pair_words];
+
+  __device__ static void set_mask(Pair& mask, bool has_first, bool has_second) {
+    const uint32_t first = has_first ? 0xffffffffu : 0u, second = has_second ? 0xffffffffu : 0u;
+    if constexpr (pair_words == 1) {
+      mask[0] = __byte_perm(first, second, 0x5410);
+    } else {
+      mask[0] = first;
+      mask[1] = second;
+    }
+  }
+
+  // Float32 is rounded to TF32.
+  __device__ static void load_pair(Pair& pair, const unsigned char* from, int shift) {
+    const auto* const words = reinterpret_cast<const uint32_t*>(from);
+    if constexpr (pair_words == 1) {
+      pair[0] = even ? words[0] : __funnelshift_r(words[0], words[1], shift);
+    } else {
+      const uint2 both = even ? *reinterpret_cast<const uint2*>(from) : make_uint2(words[0], words[1]);
+      pair[0] = tensor_core::to_be_truncated(both.x);
+      pair[1] = tensor_core::to_be_truncated(both.y);
+    }
+  }
+
   template <int at_once>
-  __device__ void add_rows(Products& products, const Positions& at, int row) const {
-    constexpr int chunks = at_once * run_chunks;
+  __device__ void add_rows(Products& products, const Positions<T>& at, int row) const {
+    constexpr int chunks = at_once * run_chunks, of_step = step_chunks(sizeof(T));
     const int runs_at = row * row_bytes_;
-    const uint32_t chunks_at = static_cast<uint32_t>(row * run_chunks * 16);
+    const uint32_t chunks_at = static_cast<uint32_t>(row * run_chunks * chunk_bytes);
 #pragma unroll
-    for (int step = 0; step < (chunks + 1) / 2; ++step) {
+    for (int step = 0; step < (chunks + of_step - 1) / of_step; ++step) {
       uint32_t a_words[image_fragments][4];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int chunk = 2 * step + half, of_run = chunk % run_chunks;
+      for (int in_step = 0; in_step < of_step; ++in_step) {
+        const int chunk = of_step * step + in_step, of_run = chunk % run_chunks;
 #pragma unroll
         for (int m = 0; m < image_fragments; ++m)
 #pragma unroll
           for (int r = 0; r < 2; ++r) {
-            uint32_t& word = a_words[m][2 * half + r];
-            word = 0;
-            if (chunk >= chunks) continue;
-            const auto* const pair = reinterpret_cast<const uint32_t*>(at.runs[m][r] + (runs_at + of_run * 16) +
-                                                                       chunk / run_chunks * row_bytes_);
-            word = even ? pair[0] : __funnelshift_r(pair[0], pair[1], at.shift[m][r]);
-            if (even && of_run == 0) word &= in_first_;
-            if (of_run == run_chunks - 1) word &= in_last_;
+            Pair pair = {};
+            if (chunk < chunks)
+              load_pair(pair, at.runs[m][r] + (runs_at + of_run * chunk_bytes) + chunk / run_chunks * row_bytes_,
+                        at.shift[m][r]);
+#pragma unroll
+            for (int w = 0; w < pair_words; ++w) {
+              if (even && of_run == 0) pair[w] &= in_first_[w];
+              if (of_run == run_chunks - 1) pair[w] &= in_last_[w];
+              a_words[m][2 * (in_step * pair_words + w) + r] = pair[w];
+            }
           }
       }
 #pragma unroll
@@ -288,24 +353,25 @@ class Multiplication {
 
   int row_bytes_;
   // Of the pairs of elements of this thread in the first and the last chunk of a run, the bits that are of the run.
-  uint32_t in_first_, in_last_;
+  Pair in_first_, in_last_;
   // Lanes give the addresses of the chunks of two fragments, which ldmatrix reads together.
   uint32_t weights_at_[column_fragments / 2];
 };
 
 // Adds the products and their squares over the positions of a warp to the sums of each lane. Rows outside of the output
 // become 0.
-__device__ inline void add_to_sums(Products& products, const Positions& at, float (&sums)[lane_sums]) {
+template <class T>
+__device__ void add_to_sums(Products& products, const Positions<T>& at, float (&sums)[lane_sums]) {
   if (at.outside != 0) {
 #pragma unroll
     for (int slot = 0; slot < 2 * image_fragments; ++slot)
 #pragma unroll
-      for (int i = 0; i < thread_sums / 2; ++i)
+      for (int i = 0; i < thread_filters; ++i)
         if (at.is_outside(slot)) product_at(products, slot, i) = 0;
   }
   float totals[thread_sums];  // of the products, then of their squares
 #pragma unroll
-  for (int i = 0; i < thread_sums / 2; ++i) {
+  for (int i = 0; i < thread_filters; ++i) {
     float sum = 0, squares = 0;
 #pragma unroll
     for (int slot = 0; slot < 2 * image_fragments; ++slot) {
@@ -314,7 +380,7 @@ __device__ inline void add_to_sums(Products& products, const Positions& at, floa
       squares += value * value;
     }
     totals[i] = sum;
-    totals[thread_sums / 2 + i] = squares;
+    totals[thread_filters + i] = squares;
   }
   add_lanes(totals);
 #pragma unroll
@@ -322,13 +388,13 @@ __device__ inline void add_to_sums(Products& products, const Positions& at, floa
 }
 
 // Adds the sums of a block's warps, and stores them: to[filter].
-__device__ inline void store_sums(const float (&sums)[lane_sums], float* of_warps, int filters, PairOf<float>* to) {
+template <class T>
+__device__ void store_sums(const float (&sums)[lane_sums], float* of_warps, int filters, PairOf<float>* to) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
 #pragma unroll
   for (int i = 0; i < lane_sums; ++i) {
-    const int number = lane / 4 * lane_sums + i, of_thread = number % (thread_sums / 2);
-    const int column = of_thread / product_width * 32 + lane % 4 * product_width + of_thread % product_width;
-    of_warps[(warp * 2 + number / (thread_sums / 2)) * image_columns + column] = sums[i];
+    const int number = lane / 4 * lane_sums + i, column = filter_of_thread<T>(number % thread_filters);
+    of_warps[(warp * 2 + number / thread_filters) * image_columns + column] = sums[i];
   }
   __syncthreads();
   if (thread >= image_columns || thread >= filters) return;
@@ -340,33 +406,34 @@ __device__ inline void store_sums(const float (&sums)[lane_sums], float* of_warp
   to[thread] = total;
 }
 
-// Writes the positions of a tile that begins at `tile_position`, with bias and ReLU if there are any. own_filter: the
-// first of the thread's filters; those of its next part are 32 more.
+// Writes the positions of a tile that begins at `tile_position`, with bias and ReLU if there are any.
 template <class T>
-__device__ void write_products(const ImageEpilogue<T>& epilogue, Products& products, const Positions& at,
-                               int64_t tile_position, int own_filter, int filters) {
+__device__ void write_products(const ImageEpilogue<T>& epilogue, Products& products, const Positions<T>& at,
+                               int64_t tile_position, int first_filter, int filters) {
+  constexpr int width = part_filters<T>;
 #pragma unroll
-  for (int part = 0; part < filter_parts; ++part) {
-    if (own_filter + part * 32 >= filters) break;
+  for (int first = 0; first < thread_filters; first += width) {
+    const int filter = first_filter + filter_of_thread<T>(first);
+    if (filter >= filters) break;
     if (epilogue.bias || epilogue.relu) {
-      RowPart<T> bias = {};
-      if (epilogue.bias) bias = load_packed<product_width>(epilogue.bias + own_filter + part * 32);
+      Packed<T, width> bias = {};
+      if (epilogue.bias) bias = load_packed<width>(epilogue.bias + filter);
 #pragma unroll
       for (int slot = 0; slot < 2 * image_fragments; ++slot)
 #pragma unroll
-        for (int k = 0; k < product_width; ++k) {
-          float& value = product_at(products, slot, part * product_width + k);
+        for (int k = 0; k < width; ++k) {
+          float& value = product_at(products, slot, first + k);
           value += bias[k];
           if (epilogue.relu) value = functions::Relu{}(value);
         }
     }
 #pragma unroll
     for (int slot = 0; slot < 2 * image_fragments; ++slot) {
-      float values[product_width];
+      float values[width];
 #pragma unroll
-      for (int k = 0; k < product_width; ++k) values[k] = product_at(products, slot, part * product_width + k);
-      const int64_t target = (tile_position + at.position[slot / 2] + slot % 2 * 8) * filters + own_filter;
-      if (!at.is_outside(slot)) store_packed(epilogue.out + target + part * 32, RowPart<T>(values));
+      for (int k = 0; k < width; ++k) values[k] = product_at(products, slot, first + k);
+      const int64_t position = tile_position + at.position[slot / 2] + slot % 2 * 8;
+      if (!at.is_outside(slot)) store_packed(epilogue.out + position * filters + filter, Packed<T, width>(values));
     }
   }
 }
@@ -384,9 +451,8 @@ __global__ void __launch_bounds__(image_threads, image_blocks)
   let_next_start();
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
   const int first_filter = static_cast<int>(blockIdx.x) % cut.column_tiles * image_columns;
-  const int own_filter = first_filter + static_cast<int>(threadIdx.x) % 4 * product_width;
   const int group = static_cast<int>(blockIdx.x) / cut.column_tiles;
-  const int tile_bytes = cut.rows * cut.shared_row * 2;
+  const int tile_bytes = cut.rows * cut.shared_row * int{sizeof(T)};
   unsigned char* const shared_rows = image_shared + image_columns * cut.filter_bytes;
 
   const auto copy_tile = [&](int tile, int buffer) {
@@ -413,17 +479,17 @@ __global__ void __launch_bounds__(image_threads, image_blocks)
     const int64_t tile_position = (int64_t{image} * shape.out[0] + first_row) * shape.out[1];
     const int tile_fragments = min(cut.tile_rows, shape.out[0] - first_row) * cut.row_fragments;
     for (int first = warp * image_fragments; first < tile_fragments; first += warps * image_fragments) {
-      const image_tile::Positions at(shape, cut, first, tile_fragments, shared_rows + buffer * tile_bytes);
+      const image_tile::Positions<T> at(shape, cut, first, tile_fragments, shared_rows + buffer * tile_bytes);
       image_tile::Products products = {};
       multiplication.add(products, at, shape.kernel[0]);
       if (partial) image_tile::add_to_sums(products, at, sums);
-      image_tile::write_products(epilogue, products, at, tile_position, own_filter, shape.filters);
+      image_tile::write_products(epilogue, products, at, tile_position, first_filter, shape.filters);
     }
     __syncthreads();  // all warps have read the rows: the next copy overwrites them
   }
   if (partial)
-    image_tile::store_sums(sums, reinterpret_cast<float*>(image_shared), shape.filters - first_filter,
-                           partial + int64_t{group} * shape.filters + first_filter);
+    image_tile::store_sums<T>(sums, reinterpret_cast<float*>(image_shared), shape.filters - first_filter,
+                              partial + int64_t{group} * shape.filters + first_filter);
 }
 
 }  // namespace symbind::cuda_backend

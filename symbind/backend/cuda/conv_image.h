@@ -1,6 +1,6 @@
-// Convolutions over the few channels of an image in 16 bits, and their weight gradients, by kernels of our own on
-// tensor cores. The library's kernels need several times as long as reading and writing the arrays takes: they do not
-// fill their tiles with so few channels.
+// Convolutions over the few channels of an image in 16 bits and TF32, and their weight gradients, by kernels of our own
+// on tensor cores. The library's kernels need several times as long as reading and writing the arrays takes: they do
+// not fill their tiles with so few channels.
 #pragma once
 
 #include <memory>

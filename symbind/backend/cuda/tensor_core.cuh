@@ -30,6 +30,20 @@ __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
 }
 
+// 4 bytes, and 16, of shared memory.
+__device__ inline uint32_t load_word(uint32_t address) {
+  uint32_t word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+__device__ inline uint4 load_chunk(uint32_t address) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(address)
+               : "memory");
+  return words;
+}
 // Four matrices of 8 rows of 16 bytes, whose rows are at the addresses of 8 lanes each: a lane gets four bytes of each.
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

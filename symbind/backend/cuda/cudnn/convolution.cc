@@ -160,7 +160,7 @@ using Plans = std::vector<std::shared_ptr<Plan>>;
 
 // Increased when kernels of ours that are timed beside cuDNN's, or the passes that they replace, change their speed:
 // choices that were made before are then not found.
-constexpr int own_kernels = 4;
+constexpr int own_kernels = 5;
 
 // What the times of engines depend on, besides the problem.
 std::string conditions_of(const CudaDevice& device) {
