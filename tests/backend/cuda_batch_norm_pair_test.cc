@@ -169,26 +169,36 @@ TEST_F(CudaBatchNormPair, IsUsedInATrainedNetwork) {
       }
 }
 
-// Within a memory budget results are recomputed for backward, and all operators stay fused.
+// Within a memory budget results are recomputed for backward, and all operators stay fused. Those of single norms come
+// first; how many of the others follow depends on the budget.
 TEST_F(CudaBatchNormPair, IsRecomputedWithinABudget) {
+  Symbol net = relu(convolved(var("data"), "first", 64, 1, 1), "relu0");
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = join("unit", i);
+    const Symbol inside = relu(convolved(net, name + "_a", 64, 3, 1), name + "_relu");
+    net = relu(convolved(inside, name + "_b", 64, 1, 1) + (i % 2 ? net : convolved(net, name + "_s", 64, 1, 1)),
+               name + "_end");
+  }
   for (const DType dtype : {DType::float32, DType::float16}) {
     SCOPED_TRACE(dtype);
     const Shape data{8, 64, 24, 24};
-    const Trained usual = trained(units(64, 3), data, gpu(0), dtype, {});
-    // The results of single norms are recomputed first; with them the first budget is met, and not the second.
-    const auto within = [&](size_t budget) {
-      return trained(units(64, 3), data, gpu(0), dtype, {.memory_budget = budget});
-    };
-    const size_t first = within(usual.executor->memory().arena * 4 / 5).executor->memory().arena, budget = first - 1;
-    const Trained recomputing = within(budget);
-    EXPECT_LE(recomputing.executor->memory().arena, budget);
-    EXPECT_GT(count(recomputing.plan, "_BatchNorm_Add_Relu_recompute"), 0) << recomputing.plan;
-    EXPECT_GT(count(recomputing.plan, "_backward_BatchNorm_Relu_Output"), 0) << recomputing.plan;
-    EXPECT_EQ(count(recomputing.plan, " host "), 0) << recomputing.plan;
-    for (const char* op :
-         {"_BatchNorm_Pair", "_backward_BatchNorm_Pair", "_BatchNorm_Signs", "_backward_BatchNorm_Relu"})
-      EXPECT_EQ(count(recomputing.plan, op), count(usual.plan, op)) << op << '\n' << recomputing.plan;
-    testing::expect_close(*recomputing.executor, *usual.executor, allowed(dtype));
+    const Trained usual = trained(net, data, gpu(0), dtype, {});
+    bool has_pair = false;
+    for (const size_t percent : {85, 80, 75, 70}) {
+      if (has_pair) break;
+      SCOPED_TRACE(percent);
+      const size_t budget = usual.executor->memory().arena * percent / 100;
+      const Trained recomputing = trained(net, data, gpu(0), dtype, {.memory_budget = budget});
+      EXPECT_LE(recomputing.executor->memory().arena, budget);
+      EXPECT_EQ(count(recomputing.plan, " host "), 0) << recomputing.plan;
+      for (const char* op :
+           {"_BatchNorm_Pair", "_backward_BatchNorm_Pair", "_BatchNorm_Signs", "_backward_BatchNorm_Relu"})
+        EXPECT_EQ(count(recomputing.plan, op), count(usual.plan, op)) << op << '\n' << recomputing.plan;
+      EXPECT_GT(count(recomputing.plan, "_backward_BatchNorm_Relu_Output"), 0) << recomputing.plan;
+      testing::expect_close(*recomputing.executor, *usual.executor, allowed(dtype));
+      has_pair = count(recomputing.plan, "_BatchNorm_Add_Relu_recompute") > 0;
+    }
+    EXPECT_TRUE(has_pair);
   }
 }
 

@@ -208,7 +208,7 @@ class Block {
   }
 
   __device__ void run(bool reads_weight_early) {
-    if (thread() == 0)
+    if (thread() == 0 && !is_alone())
       cluster::expect(barrier_, cut_.cluster * own_rows_ * Tile::columns * static_cast<int>(sizeof(float)));
     cluster::arrive();
     if (!reads_weight_early) wait_for_previous();
@@ -251,6 +251,8 @@ class Block {
   static constexpr int chunk_elements = 8, copied_rows = Tile::threads / 8;
   static constexpr int data_copies = Tile::rows / copied_rows, weight_copies = Tile::columns / copied_rows;
 
+  // A cluster of one block exchanges nothing.
+  __device__ bool is_alone() const { return cut_.cluster == 1; }
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int lane() { return thread() % 32; }
   __device__ static int copied_row() { return thread() / 8; }
@@ -380,6 +382,10 @@ class Block {
       const float4 first = *reinterpret_cast<const float4*>(at);
       const float4 second = *reinterpret_cast<const float4*>(at + Tile::rows * Tile::sums_row);
       const float4 sum = make_float4(first.x + second.x, first.y + second.y, first.z + second.z, first.w + second.w);
+      if (is_alone()) {  // this thread writes the same row
+        *reinterpret_cast<float4*>(shared_ + cut_.ring_bytes + (row * Tile::columns + chunk_column()) * 4) = sum;
+        continue;
+      }
       const int to = static_cast<int>(cut_.by_rank_rows.divide(row).quotient),
                 place = row + (rank_ - to) * cut_.rank_rows;
       const uint32_t address = received_ + static_cast<uint32_t>((place * Tile::columns + chunk_column()) * 4);
@@ -409,7 +415,7 @@ class Block {
   }
 
   __device__ void write() const {
-    cluster::wait_for_expected(barrier_);
+    if (!is_alone()) cluster::wait_for_expected(barrier_);
     const auto* const received = reinterpret_cast<const float*>(shared_ + cut_.ring_bytes);
 #pragma unroll
     for (int i = 0; i < Tile::thread_chunks; ++i) {
