@@ -1,4 +1,6 @@
 // What is recomputed of a graph whose operators are fused, and which gradients recompute results themselves.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "symbind/ops/batch_norm_recompute.h"
@@ -99,17 +101,23 @@ TEST_F(FuseRecomputed, AsksTheDevice) {
   EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Relu_Output"), 0);
 }
 
-// The gradient of the norm itself depends on what reads the result.
+// The gradient of the first norm itself depends on what reads its result, a square.
 TEST_F(FuseRecomputed, LeavesAResultThatTheGradientDependsOn) {
-  const Symbol normed = relu(convolved(var("data"), "first"), "first_relu");
-  Graph graph = testing::training_graph(normed * normed, {{"data", {2, 16, 6, 5}}}).graph;
+  const Symbol first = relu(convolved(var("data"), "first"), "first_relu");
+  Symbol net = first * first;
+  for (const char* name : {"second", "third"}) net = relu(convolved(net, name), join(name, "_relu"));
+  Graph graph = testing::training_graph(convolved(net, "last"), {{"data", {2, 16, 6, 5}}}).graph;
   testing::prepare_to_fuse(graph, gpu(0));
   fuse_norm_relu(graph);
   graph = Recompute(graph).within_cheaply(1).graph;
-  ASSERT_EQ(count_op(graph, "_BatchNorm_recompute"), 1);
+  ASSERT_EQ(count_op(graph, "_BatchNorm_recompute"), 3);
   fuse_recomputed(graph, accept_all);
-  EXPECT_EQ(count_op(graph, "_BatchNorm_recompute"), 1);
-  EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Relu_Output"), 0);
+  testing::expect_consistent(graph);
+  EXPECT_EQ(count_op(graph, "_backward_BatchNorm_Relu_Output"), 2);
+  ASSERT_EQ(count_op(graph, "_BatchNorm_recompute"), 1);
+  EXPECT_TRUE(std::ranges::any_of(graph.nodes, [](const GraphNode& node) {
+    return params_if<BatchNormRecompute>(node) && node.source->name.starts_with("first_relu");
+  }));
 }
 
 }  // namespace
