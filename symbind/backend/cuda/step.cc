@@ -19,7 +19,7 @@ void Step::run(const Args& args) {
 
 KernelTraits writes_over_inputs(int inputs) {
   KernelTraits traits;
-  for (int input = 0; input < inputs; ++input) traits.in_place.push_back({input, 0});
+  for (int input = 0; input < inputs; ++input) traits.in_place.emplace_back(input, 0);
   return traits;
 }
 
