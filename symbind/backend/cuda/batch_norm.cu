@@ -10,6 +10,7 @@
 #include "symbind/backend/cuda/launch.cuh"
 #include "symbind/backend/cuda/relu_signs.cuh"
 #include "symbind/backend/cuda/step.h"
+#include "symbind/backend/cuda/tensor_core.cuh"
 #include "symbind/ops/batch_norm_recompute.h"
 #include "symbind/ops/conv_statistics.h"
 #include "symbind/passes/target.h"
@@ -88,7 +89,7 @@ class ClusterSums {
       __shared__ double of_blocks[2][most_cluster_blocks][2];
       const int place = turn_++ % 2;
       if (threadIdx.x == 0) {
-        const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(of_blocks[place][cluster::rank()]));
+        const uint32_t at = tensor_core::shared_address(of_blocks[place][cluster::rank()]);
         cluster::store(cluster::address_in(at, 0), own.first);
         cluster::store(cluster::address_in(at, 0) + sizeof(double), own.second);
       }

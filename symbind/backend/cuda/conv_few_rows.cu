@@ -2,6 +2,7 @@
 
 #include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/conv_few_rows.cuh"
+#include "symbind/backend/cuda/conv_plane.h"
 
 namespace symbind::cuda_backend {
 namespace {
@@ -11,25 +12,14 @@ int number_of(const FewRowsForm& form) { return form.columns * 10 + form.cluster
 
 FewRowsShape shape_of(const ConvolutionSize& size) {
   FewRowsShape shape;
-  shape.batch = static_cast<int>(size.batch);
-  shape.channels = static_cast<int>(size.channels);
-  shape.filters = static_cast<int>(size.filters);
-  for (size_t axis = 0; axis < 2; ++axis) {
-    shape.in[axis] = static_cast<int>(size.in[axis + 1]);
-    shape.out[axis] = static_cast<int>(size.out[axis + 1]);
-    shape.kernel[axis] = static_cast<int>(size.kernel[axis + 1]);
-    shape.stride[axis] = static_cast<int>(size.stride[axis + 1]);
-    shape.pad[axis] = static_cast<int>(size.pad[axis + 1]);
-    shape.dilate[axis] = static_cast<int>(size.dilate[axis + 1]);
-  }
+  copy_plane(size, shape);
   return shape;
 }
 
 bool has_suitable_size(const ConvolutionSize& size) {
   constexpr int64_t most_extent = 1 << 14, most_channels = 1 << 16, most_rows = 1 << 16;
   constexpr int write_width = 4;
-  const bool plane = size.in[0] == 1 && size.out[0] == 1 && size.kernel[0] == 1 && size.pad[0] == 0;
-  if (!plane || size.groups != 1 || size.channels % few_rows_slice != 0 || size.filters % write_width != 0 ||
+  if (!is_plane(size) || size.groups != 1 || size.channels % few_rows_slice != 0 || size.filters % write_width != 0 ||
       size.channels > most_channels || size.filters > most_channels || size.batch > most_rows ||
       size.batch * size.out_size() > most_rows || size.channels * size.kernel_size() > int64_t{1} << 24)
     return false;

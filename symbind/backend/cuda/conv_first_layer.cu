@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "symbind/backend/cuda/conv_image.h"
+#include "symbind/backend/cuda/conv_plane.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/backend/cuda/shared_memory.h"
@@ -35,18 +36,7 @@ struct Extents {
   int batch, channels, filters;
   int in[2], out[2], kernel[2], stride[2], pad[2];
 
-  explicit Extents(const ConvolutionSize& size)
-      : batch(static_cast<int>(size.batch)),
-        channels(static_cast<int>(size.channels)),
-        filters(static_cast<int>(size.filters)) {
-    for (size_t axis = 0; axis < 2; ++axis) {
-      in[axis] = static_cast<int>(size.in[axis + 1]);
-      out[axis] = static_cast<int>(size.out[axis + 1]);
-      kernel[axis] = static_cast<int>(size.kernel[axis + 1]);
-      stride[axis] = static_cast<int>(size.stride[axis + 1]);
-      pad[axis] = static_cast<int>(size.pad[axis + 1]);
-    }
-  }
+  explicit Extents(const ConvolutionSize& size) { copy_plane(size, *this); }
   constexpr int taps() const { return kernel[0] * kernel[1] * channels; }
   constexpr int filter_tiles() const { return (filters + tile - 1) / tile; }
   // Of a row of the output, filled up to whole products, and of the image under it.

@@ -2,6 +2,7 @@
 
 #include "symbind/backend/cuda/conv_image.cuh"
 #include "symbind/backend/cuda/conv_image_gradient.cuh"
+#include "symbind/backend/cuda/conv_plane.h"
 #include "symbind/backend/cuda/shared_memory.h"
 
 namespace symbind::cuda_backend {
@@ -11,28 +12,17 @@ constexpr int forms[] = {8, 4, 2, 1};  // rows of the output
 constexpr int most_run_chunks = 5;
 
 ImageGradientShape shape_of(const ConvolutionProblem& problem) {
-  const ConvolutionSize& size = problem.size;
   ImageGradientShape shape;
   shape.element_bytes = static_cast<int>(size_of(problem.dtype));
-  shape.batch = static_cast<int>(size.batch);
-  shape.channels = static_cast<int>(size.channels);
-  shape.filters = static_cast<int>(size.filters);
-  for (size_t axis = 0; axis < 2; ++axis) {
-    shape.in[axis] = static_cast<int>(size.in[axis + 1]);
-    shape.out[axis] = static_cast<int>(size.out[axis + 1]);
-    shape.kernel[axis] = static_cast<int>(size.kernel[axis + 1]);
-    shape.stride[axis] = static_cast<int>(size.stride[axis + 1]);
-    shape.pad[axis] = static_cast<int>(size.pad[axis + 1]);
-  }
+  copy_plane(problem.size, shape);
   return shape;
 }
 
 bool has_suitable_size(const ConvolutionSize& size, DType dtype) {
   const auto vector = static_cast<int64_t>(16 / size_of(dtype));
   constexpr int64_t most_extent = 1 << 14, most_filters = 1 << 16;
-  const bool plane = size.in[0] == 1 && size.out[0] == 1 && size.kernel[0] == 1 && size.pad[0] == 0;
-  if (!plane || size.groups != 1 || size.channels > 4 || size.filters % vector != 0 || size.filters > most_filters ||
-      size.batch * size.out_size() >= int64_t{1} << 31)
+  if (!is_plane(size) || size.groups != 1 || size.channels > 4 || size.filters % vector != 0 ||
+      size.filters > most_filters || size.batch * size.out_size() >= int64_t{1} << 31)
     return false;
   for (size_t axis = 1; axis < 3; ++axis)
     if (size.dilate[axis] != 1 || size.in[axis] > most_extent || size.out[axis] > most_extent ||

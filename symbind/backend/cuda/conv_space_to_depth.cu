@@ -1,5 +1,6 @@
 #include "symbind/backend/cuda/conv_space_to_depth.h"
 
+#include "symbind/backend/cuda/conv_plane.h"
 #include "symbind/backend/cuda/kernels.cuh"
 #include "symbind/core/error.h"
 
@@ -118,8 +119,7 @@ std::optional<CellConvolution> CellConvolution::of(const ConvolutionProblem& pro
   const ConvolutionSize& size = problem.size;
   const bool fits = problem.pass != ConvolutionPass::data_grad && problem.channels_last && size.groups == 1 &&
                     size.channels <= few_channels && problem.dtype != DType::float64;
-  const bool plane = size.in[0] == 1 && size.out[0] == 1 && size.kernel[0] == 1 && size.pad[0] == 0;
-  if (!fits || !plane || size.stride[1] * size.stride[2] == 1) return std::nullopt;
+  if (!fits || !is_plane(size) || size.stride[1] * size.stride[2] == 1) return std::nullopt;
   CellShape shape{.channels = size.channels, .batch = size.batch, .filters = size.filters};
   shape.cell_channels = (size.channels * size.stride[1] * size.stride[2] + multiple - 1) / multiple * multiple;
   if (shape.cell_channels > most_cell_channels) return std::nullopt;
