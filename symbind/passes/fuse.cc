@@ -83,13 +83,15 @@ std::optional<ConvolutionFused> as_fused_convolution(const GraphNode& node) {
   return std::nullopt;
 }
 
+bool accepts(const KernelCheck& has_kernel, const Graph& graph, Context context, const Replacement& replacement) {
+  std::vector<Tensor> inputs, outputs;
+  for (const TensorId input : replacement.inputs) inputs.push_back(graph.tensor(input));
+  for (const TensorId output : replacement.replaced) outputs.push_back(graph.tensor(output));
+  return has_kernel(graph, context, *replacement.source, inputs, outputs);
+}
+
 bool has_fused_kernel(const Graph& graph, Context context, const Replacement& replacement) {
-  std::vector<Tensor> tensors;
-  for (const TensorId input : replacement.inputs) tensors.push_back(graph.tensor(input));
-  for (const TensorId output : replacement.replaced) tensors.push_back(graph.tensor(output));
-  const std::span<const Tensor> all(tensors);
-  return has_fused_kernel(graph, context, *replacement.source, all.first(replacement.inputs.size()),
-                          all.subspan(replacement.inputs.size()));
+  return accepts(fused_kernel_check(), graph, context, replacement);
 }
 
 bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,

@@ -133,6 +133,8 @@ bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std
 using KernelCheck = std::function<bool(const Graph& graph, Context context, const Node& node,
                                        std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 KernelCheck fused_kernel_check();  // the function above
+// Does a check accept the fused operator of a replacement?
+bool accepts(const KernelCheck& has_kernel, const Graph& graph, Context context, const Replacement& replacement);
 // Rules with another check of the device, for tests.
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
 void fuse_pool_indices(Graph& graph, const KernelCheck& has_kernel);

@@ -13,13 +13,6 @@
 namespace symbind {
 namespace {
 
-bool accepts(const Graph& graph, Context context, const Replacement& replacement, const KernelCheck& has_kernel) {
-  std::vector<Tensor> inputs, outputs;
-  for (const TensorId input : replacement.inputs) inputs.push_back(graph.tensor(input));
-  for (const TensorId output : replacement.replaced) outputs.push_back(graph.tensor(output));
-  return has_kernel(graph, context, *replacement.source, inputs, outputs);
-}
-
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
 // A BatchNorm of some form: its inputs are data, gamma, beta, [two sums], [another array], moving_mean, moving_var.
@@ -88,7 +81,7 @@ void fuse_forward(Graph& graph, const KernelCheck& has_kernel) {
     const std::optional<Norm> other = end ? norm_of_shortcut(graph, readers, *end) : std::nullopt;
     if (!other) continue;
     Replacement pair = pair_of(*end, *other);
-    if (accepts(graph, node.context, pair, has_kernel)) replacements.put(node.id, std::move(pair), other->node.id);
+    if (accepts(has_kernel, graph, node.context, pair)) replacements.put(node.id, std::move(pair), other->node.id);
   }
   replacements.apply();
 }
@@ -151,7 +144,7 @@ void fuse_backward(Graph& graph, const KernelCheck& has_kernel) {
     const auto is_there = [&](TensorId input) { return graph.producer_id(input) < node.id; };
     if (!std::all_of(other.inputs.begin() + 1, other.inputs.end(), is_there)) continue;
     Replacement pair = pair_gradient(node, *end, other);
-    if (accepts(graph, node.context, pair, has_kernel)) replacements.put(node.id, std::move(pair), other.id);
+    if (accepts(has_kernel, graph, node.context, pair)) replacements.put(node.id, std::move(pair), other.id);
   }
   replacements.apply();
 }

@@ -20,7 +20,7 @@ class RecomputedFusion {
 
   void run() {
     for (const GraphNode& node : graph_.backward_part())
-      if (params_if<BatchNormReluGrad>(node)) gradients_.emplace(norm_of(node.inputs[1], node.inputs[4]), node.id);
+      if (params_if<BatchNormReluGrad>(node)) gradients_.emplace(Norm{node.inputs[1], node.inputs[4]}, node.id);
     for (const GraphNode& node : graph_.backward_part()) find(node);
     if (fused_.empty()) return;
     Rewriter rewriter(graph_);
@@ -29,27 +29,26 @@ class RecomputedFusion {
   }
 
  private:
-  using Norm = std::pair<TensorId, TensorId>;
+  using Norm = std::pair<TensorId, TensorId>;  // its data and its mean, which identify it
   struct Fused {
-    NodePtr source;
-    TensorId output;              // of the recomputation
-    std::vector<NodeId> readers;  // of that, in order
+    Replacement gradient;
+    std::vector<NodeId> readers;  // of the recomputed result, in order
   };
-
-  // Identified by its data and its mean.
-  static Norm norm_of(TensorId data, TensorId mean) { return {data, mean}; }
 
   void find(const GraphNode& recomputed) {
     const auto* const params = params_if<BatchNormRecompute>(recomputed);
     if (!params || !params->relu) return;
-    const auto found = gradients_.find(norm_of(recomputed.inputs[0], recomputed.inputs[3]));
+    const auto found = gradients_.find({recomputed.inputs[0], recomputed.inputs[3]});
     if (found == gradients_.end()) return;
     const GraphNode& gradient = graph_.node(found->second);
-    Fused fused{fused_node(*gradient.source, BatchNormReluGradOutput{*params_if<BatchNormReluGrad>(gradient)}),
-                recomputed.first_output,
+    const TensorId first = gradient.first_output;
+    Fused fused{{fused_node(*gradient.source, BatchNormReluGradOutput{*params_if<BatchNormReluGrad>(gradient)}),
+                 gradient.inputs,
+                 {first, first + 1, first + 2, recomputed.first_output}},
                 {}};
     if (recomputed.id > gradient.id || recomputed.context != gradient.context || fused_.contains(gradient.id) ||
-        !find_readers(fused, gradient) || !accepts(fused, gradient))
+        !find_readers(recomputed, gradient, fused.readers) ||
+        !accepts(has_kernel_, graph_, gradient.context, fused.gradient))
       return;
     removed_[recomputed.id] = true;
     for (const NodeId reader : fused.readers) removed_[reader] = true;
@@ -57,12 +56,12 @@ class RecomputedFusion {
   }
 
   // The nodes that read the result before the gradient is computed; false: one of them cannot run after it.
-  bool find_readers(Fused& fused, const GraphNode& gradient) const {
-    for (size_t i = index_of(graph_.producer_id(fused.output)) + 1; i <= index_of(gradient.id); ++i) {
+  bool find_readers(const GraphNode& recomputed, const GraphNode& gradient, std::vector<NodeId>& readers) const {
+    for (size_t i = index_of(recomputed.id) + 1; i <= index_of(gradient.id); ++i) {
       const GraphNode& node = graph_.nodes[i];
-      if (std::ranges::find(node.inputs, fused.output) == node.inputs.end()) continue;
+      if (std::ranges::find(node.inputs, recomputed.first_output) == node.inputs.end()) continue;
       if (!can_run_after(gradient, node)) return false;
-      fused.readers.push_back(node.id);
+      readers.push_back(node.id);
     }
     return true;
   }
@@ -76,26 +75,17 @@ class RecomputedFusion {
     return true;
   }
 
-  bool accepts(const Fused& fused, const GraphNode& gradient) const {
-    std::vector<Tensor> inputs, outputs;
-    for (const TensorId input : gradient.inputs) inputs.push_back(graph_.tensor(input));
-    for (int i = 0; i < gradient.outputs; ++i) outputs.push_back(graph_.tensor(gradient.first_output + i));
-    outputs.push_back(graph_.tensor(fused.output));
-    return has_kernel_(graph_, gradient.context, *fused.source, inputs, outputs);
-  }
-
   void rewrite(Rewriter& rewriter, const GraphNode& node) {
     const auto found = fused_.find(node.id);
     if (found == fused_.end()) {
       if (!removed_[node.id]) rewriter.copy(node);
       return;
     }
-    const Fused& fused = found->second;
+    const auto& [gradient, readers] = found->second;
     std::vector<TensorId> inputs;
-    for (const TensorId input : node.inputs) inputs.push_back(rewriter.now(input));
-    const TensorId first = node.first_output;
-    rewriter.replace(node, fused.source, std::move(inputs), {first, first + 1, first + 2, fused.output});
-    for (const NodeId reader : fused.readers) rewriter.copy(graph_.node(reader));
+    for (const TensorId input : gradient.inputs) inputs.push_back(rewriter.now(input));
+    rewriter.replace(node, gradient.source, std::move(inputs), gradient.replaced);
+    for (const NodeId reader : readers) rewriter.copy(graph_.node(reader));
   }
 
   Graph& graph_;

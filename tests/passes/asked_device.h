@@ -1,4 +1,4 @@
-// A device for tests of passes that fuse a convolution and a BatchNorm only where the device computes both.
+// Devices for tests of passes that fuse operators only where the device has a kernel.
 #pragma once
 
 #include <string>
@@ -11,7 +11,16 @@
 
 namespace symbind::testing {
 
-// It computes both operators, or one of them, and records the nodes that it was asked about.
+// One that has every kernel; nodes that it is asked about must have all of their arrays.
+inline const KernelCheck accept_all = [](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
+                                         std::span<const Tensor> outputs) {
+  EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size()) << node.op->name;
+  EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get())) << node.op->name;
+  return true;
+};
+
+// One for passes that fuse a convolution and a BatchNorm: it computes both operators, or one of them, and records the
+// nodes that it was asked about.
 template <class FusedConvolution>
 struct AskedDevice {
   bool of_convolutions = true, of_norms = true;

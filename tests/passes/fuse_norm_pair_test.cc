@@ -13,6 +13,7 @@
 #include "symbind/passes/recompute.h"
 #include "symbind/train/mixed_precision.h"
 
+#include "tests/passes/asked_device.h"
 #include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/networks.h"
@@ -21,6 +22,7 @@
 namespace symbind {
 namespace {
 
+using testing::accept_all;
 using testing::count_op;
 using testing::node_of;
 using testing::relu;
@@ -40,13 +42,6 @@ Symbol projected(const Symbol& data, const std::string& name, int64_t filters = 
 Symbol unit(const Symbol& data, const std::string& name) {
   return relu(norm(conv(data, name), name + "_bn") + data, name + "_relu");
 }
-
-const KernelCheck accept_all = [](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
-                                  std::span<const Tensor> outputs) {
-  EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size()) << node.op->name;
-  EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get())) << node.op->name;
-  return true;
-};
 
 // What runs before, where the device accepts everything that is asked for.
 struct Before {

@@ -8,6 +8,7 @@
 #include "symbind/passes/fuse.h"
 #include "symbind/passes/recompute.h"
 
+#include "tests/passes/asked_device.h"
 #include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/networks.h"
@@ -15,16 +16,11 @@
 namespace symbind {
 namespace {
 
+using testing::accept_all;
 using testing::count_op;
 using testing::relu;
 using testing::var;
 
-const KernelCheck accept_all = [](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
-                                  std::span<const Tensor> outputs) {
-  EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size()) << node.op->name;
-  EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get())) << node.op->name;
-  return true;
-};
 const KernelCheck accept_none = [](const Graph&, Context, const Node&, std::span<const Tensor>,
                                    std::span<const Tensor>) { return false; };
 

@@ -9,6 +9,7 @@
 #include "symbind/passes/passes.h"
 #include "symbind/train/mixed_precision.h"
 
+#include "tests/passes/asked_device.h"
 #include "tests/support/device_case.h"
 #include "tests/support/graphs.h"
 #include "tests/support/networks.h"
@@ -17,6 +18,7 @@
 namespace symbind {
 namespace {
 
+using testing::accept_all;
 using testing::count_op;
 using testing::relu;
 using testing::same_bits;
@@ -41,13 +43,6 @@ Graph before(const Symbol& symbol, int64_t channels = 16) {
   fuse_norm_relu(graph);
   return graph;
 }
-
-const KernelCheck accept_all = [](const Graph&, Context, const Node& node, std::span<const Tensor> inputs,
-                                  std::span<const Tensor> outputs) {
-  EXPECT_EQ(inputs.size(), node.op->all_inputs(node.params.get()).size());
-  EXPECT_EQ(outputs.size(), node.op->output_count(node.params.get()));
-  return true;
-};
 
 int with_signs(const Graph& graph) {
   const int forward = count_op(graph, "_BatchNorm_Signs");
