@@ -105,6 +105,7 @@ Op<P>& as_gradient(Op<P>& op) {
       .outputs({"data_grad", "gamma_grad", "beta_grad"})
       .infer_shape([](const P&, Shapes& s) {
         s.output(0).meet(s["data"]);
+        if (s.outputs() > 3) s.output(3).meet(s["data"]);
         s["out_grad"].meet(s["data"]);
         for (size_t index : {1, 2}) s.output(index).meet(s["gamma"]);
         if (s.input_name(s.inputs() - 1) == "sum") s["sum"].meet(s["data"]);
@@ -112,6 +113,7 @@ Op<P>& as_gradient(Op<P>& op) {
       .template shapes_of<BatchNorm>()
       .infer_type([](const P&, Types& t) {
         t.output(0).meet(t["data"]);
+        if (t.outputs() > 3) t.output(3).meet(t["data"]);
         t["out_grad"].meet(t["data"]);
         for (size_t index : {1, 2}) t.output(index).meet(t["gamma"]);
         if (t.input_name(t.inputs() - 1) == "sum") t["sum"].meet(t["data"]);
@@ -127,14 +129,21 @@ OpDef define_batch_norm_relu(Op<BatchNormRelu> op) {
   return as_forward(op).memory_bound().recomputed_by([](const BatchNormRelu& p) { return recompute_norm(p, true); });
 }
 
-OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) {
+template <class P>
+Op<P>& as_relu_gradient(Op<P>& op) {
   return as_gradient(op)
       .param(&BatchNormReluGrad::with_sum, "with_sum", "add another array to the gradient of the data")
-      .inputs([](const BatchNormReluGrad& p) {
+      .inputs([](const P& p) {
         Names names{"out_grad", "data", "gamma", "beta", "mean", "var"};
         if (p.with_sum) names.push_back("sum");
         return names;
       });
+}
+
+OpDef define_batch_norm_relu_grad(Op<BatchNormReluGrad> op) { return as_relu_gradient(op); }
+
+OpDef define_batch_norm_relu_grad_output(Op<BatchNormReluGradOutput> op) {
+  return as_relu_gradient(op).outputs({"data_grad", "gamma_grad", "beta_grad", "output"});
 }
 
 OpDef define_batch_norm_add_relu(Op<BatchNormAddRelu> op) {
@@ -215,6 +224,7 @@ void register_batch_norm(OpRegistry& registry) {
   add_internal(registry, "_backward_BatchNorm", define_batch_norm_grad);
   add_internal(registry, "_BatchNorm_Relu", define_batch_norm_relu);
   add_internal(registry, "_backward_BatchNorm_Relu", define_batch_norm_relu_grad);
+  add_internal(registry, "_backward_BatchNorm_Relu_Output", define_batch_norm_relu_grad_output);
   add_internal(registry, "_BatchNorm_Add_Relu", define_batch_norm_add_relu);
   add_internal(registry, "_backward_BatchNorm_Add_Relu", define_batch_norm_add_relu_grad);
   add_internal(registry, "_BatchNorm_Given_Sums", define_batch_norm_given_sums);

@@ -2,7 +2,6 @@
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/activation.h"
-#include "symbind/ops/batch_norm_fields.h"
 #include "symbind/ops/elementwise.h"
 #include "symbind/ops/floating.h"
 
@@ -62,27 +61,6 @@ OpDef define_norm_add_relu(Op<BatchNormAddReluRecompute> op) {
       });
 }
 
-OpDef define_relu_grad_output(Op<BatchNormReluGradOutput> op) {
-  const auto infer = [](const BatchNormReluGradOutput& p, auto& all) {
-    for (const size_t index : {0, 3}) all.output(index).meet(all["data"]);
-    all["out_grad"].meet(all["data"]);
-    if (p.with_sum) all["sum"].meet(all["data"]);
-    for (const size_t index : {1, 2}) all.output(index).meet(all["gamma"]);
-  };
-  return with_batch_norm_fields(op)
-      .param(&BatchNormReluGrad::with_sum, "with_sum", "add another array to the gradient of the data")
-      .inputs([](const BatchNormReluGradOutput& p) {
-        Names names{"out_grad", "data", "gamma", "beta", "mean", "var"};
-        if (p.with_sum) names.push_back("sum");
-        return names;
-      })
-      .outputs({"data_grad", "gamma_grad", "beta_grad", "output"})
-      .infer_shape(infer)
-      .shapes_of<BatchNorm>()
-      .infer_type(infer)
-      .types_of<BatchNorm>();
-}
-
 }  // namespace
 
 Symbol network_of(const BatchNormReluGradOutput& p, const ComposedInputs& in) {
@@ -112,7 +90,6 @@ Recomputation recompute_norm_add_relu(const BatchNorm& p, int sum) {
 void register_batch_norm_recompute(OpRegistry& registry) {
   add_internal<BatchNormRecompute>(registry, "_BatchNorm_recompute", define_norm);
   add_internal<BatchNormAddReluRecompute>(registry, "_BatchNorm_Add_Relu_recompute", define_norm_add_relu);
-  add_internal<BatchNormReluGradOutput>(registry, "_backward_BatchNorm_Relu_Output", define_relu_grad_output);
 }
 
 }  // namespace symbind
