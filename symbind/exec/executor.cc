@@ -236,6 +236,7 @@ bool Executor::Impl::may_run_together(const Compiled& compiled) const {
 const std::vector<NDArray>& Executor::forward_backward(const NamedArrays& inputs) {
   Impl& self = *impl_;
   const Use use(self, "forward_backward");
+  FollowedBy* const following = FollowedBy::claim();
   self.take_inputs(inputs);
   Impl::Compiled& compiled = self.compiled(PlanKind::training);
   if (!self.may_run_together(compiled)) {
@@ -247,7 +248,7 @@ const std::vector<NDArray>& Executor::forward_backward(const NamedArrays& inputs
   self.stamp = self.workspace->new_stamp();
   self.spent = self.workspace->new_stamp();
   const auto reports = self.gradient_reports(compiled);
-  compiled.plan->run_forward_backward(reports ? &*reports : nullptr);
+  compiled.plan->run_forward_backward(reports ? &*reports : nullptr, following);
   self.ran = &compiled;
   self.ran_train = true;
   return self.outputs;

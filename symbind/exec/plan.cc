@@ -374,10 +374,14 @@ void Plan::take_addresses() {
   }
   for (const Cached& cached : cached_)
     steps_[cached.step].args.cached = cached.storage ? cached.storage->mutable_data() : nullptr;
-  for (Part* part : {&forward_, &backward_})
-    for (Stretch& stretch : part->stretches) stretch.forget_captured(0);
-  if (joined_) joined_->forget_captured(0);
+  for (Part* part : {&forward_, &backward_}) forget_captured(*part, 0);
   generation_ = workspace_->generation();
+}
+
+void Plan::forget_captured(Part& part, int runs_so_far) {
+  for (Stretch& stretch : part.stretches) stretch.forget_captured(runs_so_far);
+  if (joined_) joined_->forget_captured(runs_so_far);
+  followed_.forget();
 }
 
 void Plan::move_outside(std::span<const std::pair<NDArray, NDArray>> moves) {
@@ -424,8 +428,7 @@ std::vector<size_t> Plan::steps_until_final(std::span<const NDArray> arrays) con
 }
 
 void Plan::set_milestones(const std::vector<size_t>& steps) {
-  for (Stretch& stretch : backward_.stretches) stretch.forget_captured(1);
-  if (joined_) joined_->forget_captured(1);
+  forget_captured(backward_, 1);
   backward_.milestones.clear();
   if (backward_.begin == backward_.end) return;
   const Context context = graph_.node(steps_[backward_.begin].node).context;
@@ -467,7 +470,7 @@ void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) co
   mark_written();
 }
 
-void Plan::run_forward_backward(const MilestoneCallback* reached) {
+void Plan::run_forward_backward(const MilestoneCallback* reached, FollowedBy* following) {
   if (!joined_ || poison_ || profiler::records_plans()) {  // the latter two work between the parts, or the steps
     run_forward();
     return run(backward_, {.milestone = reached});
@@ -479,7 +482,7 @@ void Plan::run_forward_backward(const MilestoneCallback* reached) {
   const Part* const both[] = {&forward_, &backward_};
   run_and_mark(both, [&] {
     for (size_t i = 0; i + 1 < forward_.stretches.size(); ++i) run_stretch(forward_, forward_.stretches[i], nullptr);
-    run_stretch(backward_, *joined_, reached);
+    run_joined(reached, following);
     if (joined_->runs > 1 && !joined_->captured) joined_.reset();  // the parts may be captured one by one
     for (size_t i = 1; i < backward_.stretches.size(); ++i) run_stretch(backward_, backward_.stretches[i], reached);
   });
@@ -550,13 +553,36 @@ void Plan::run_stretch(const Part& part, Stretch& stretch, const MilestoneCallba
   run_steps(false);
 }
 
+// Work that follows is taken from the run after the capture on, if it comes directly after these steps.
+void Plan::run_joined(const MilestoneCallback* reached, FollowedBy* following) {
+  const bool is_last = backward_.stretches.size() == 1 && backward_.milestones.empty();
+  std::vector<FollowingWorkPtr> work;
+  if (following && is_last && joined_->captured) work = following->take();
+  if (work.empty()) return run_stretch(backward_, *joined_, reached);
+  Captured* const both = followed_.find(work, [&](const std::vector<FollowingWorkPtr>& after) {
+    const auto run_steps = [&] {
+      for (size_t i = joined_->begin; i < joined_->end; ++i) run_step(steps_[i]);
+    };
+    return capture(*joined_, {}, run_steps, after);
+  });
+  if (both) {
+    both->launch();
+    for (const FollowingWorkPtr& each : work) each->mark_written();
+    return;
+  }
+  run_stretch(backward_, *joined_, reached);
+  for (const FollowingWorkPtr& each : work) each->queue();
+}
+
 // By the order that the steps need, if they are few: the gradients of weights do not wait for those of data. Poison is
 // written to memory that no step accesses: then one after the other.
 std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const Milestone> milestones,
-                                        const std::function<void()>& run_steps) const {
+                                        const QueueWork& run_steps, std::span<const FollowingWorkPtr> following) const {
   const Context context = graph_.node(steps_[stretch.begin].node).context;
   Target& target = Target::get(context);
   Device& device = Device::get(context);
+  std::vector<QueueWork> after;
+  for (const FollowingWorkPtr& work : following) after.emplace_back([&work] { work->queue(); });
   const bool concurrent = is_short(stretch) && !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
   if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
     std::vector<StepAccess> all;
@@ -569,14 +595,14 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
       if (const auto& event = milestones[next++].event) event->record();
     };
     const std::vector<std::vector<size_t>> waits = step_waits(all);
-    auto captured = by_need->capture_steps(device, waits, run_one, joined, record);
+    auto captured = by_need->capture_steps(device, waits, run_one, joined, record, after);
     if (explain_level() >= 2)
       std::clog << "[plan] " << all.size() << " steps are captured, "
                 << (captured ? join("the longest chain has ", longest_chain(waits)) : "one after the other")
                 << std::endl;
     if (captured) return captured;
   }
-  return target.capture(device, run_steps);
+  return target.capture(device, run_steps, after);
 }
 
 // In forward and in backward.

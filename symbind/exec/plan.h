@@ -17,6 +17,7 @@
 #include "symbind/core/ndarray.h"
 #include "symbind/core/parallel.h"
 #include "symbind/core/workers.h"
+#include "symbind/exec/followed_capture.h"
 #include "symbind/exec/plan_table.h"
 #include "symbind/exec/poison.h"
 #include "symbind/exec/queues.h"
@@ -106,8 +107,8 @@ class Plan {
   void run_backward(const NodeCallback* callback = nullptr);
   void run_backward(const MilestoneCallback& reached);
   // Forward, then backward, as by the two calls. Where the device supports it, the last steps of the one and the first
-  // steps of the other are replayed as one unit.
-  void run_forward_backward(const MilestoneCallback* reached = nullptr);
+  // steps of the other are replayed as one unit, with the work that follows if all of backward is in that unit.
+  void run_forward_backward(const MilestoneCallback* reached = nullptr, FollowedBy* following = nullptr);
   // Runs forward again with the same random numbers, for a backward whose activations were overwritten.
   void rerun_forward() { run(forward_, {}); }
 
@@ -194,8 +195,10 @@ class Plan {
   void poison_results(const Part& part) const;
   void poison_ranges(const Step& step, const std::vector<ArenaRange>& ranges) const;
   void run_stretch(const Part& part, Stretch& stretch, const MilestoneCallback* reached);
+  void run_joined(const MilestoneCallback* reached, FollowedBy* following);
   std::unique_ptr<Captured> capture(const Stretch& stretch, std::span<const Milestone> milestones,
-                                    const std::function<void()>& run_steps) const;
+                                    const QueueWork& run_steps, std::span<const FollowingWorkPtr> following = {}) const;
+  void forget_captured(Part& part, int runs_so_far);
   bool is_short(const Stretch& stretch) const;
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);
@@ -222,6 +225,7 @@ class Plan {
   std::vector<Cached> cached_;
   Part forward_, backward_;
   std::optional<Stretch> joined_;   // the last stretch of forward and the first one of backward, if both are capturable
+  FollowedCapture followed_;        // joined_ with the work that follows it
   std::unique_ptr<Poison> poison_;  // none: memory is not poisoned
   bool one_context_ = true;
   bool may_capture_;

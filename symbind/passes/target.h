@@ -153,11 +153,16 @@ class ImplementationTable {
   std::unordered_map<const OpDef*, std::vector<Implementation>> lists_;
 };
 
-// A piece of queued work that can be launched again.
+using QueueWork = std::function<void()>;  // queues work on a device
+
+// A piece of queued work that can be launched again, with the work that follows it.
 class Captured {
  public:
   virtual ~Captured() = default;
   virtual void launch() = 0;
+  // Later launches queue this instead of the following work of that index. False, and nothing has changed, if the
+  // device cannot replace it: it can if both queue the same kernels, with other arguments.
+  virtual bool replace_following(size_t /*index*/, const QueueWork& /*work*/) { return false; }
 };
 
 class Target {
@@ -168,8 +173,12 @@ class Target {
 
   // Ends in an implementation that accepts everything.
   const std::vector<Implementation>& implementations(const OpDef& op);
-  // Records what `work` queues on the device; null if the device does not support it.
-  virtual std::unique_ptr<Captured> capture(Device&, const std::function<void()>& /*work*/) { return nullptr; }
+  // Records what `work` queues on the device, and after it, one after the other, what follows; null if the device does
+  // not support it. Work that follows uses no memory but its arrays: the device refuses to allocate any.
+  virtual std::unique_ptr<Captured> capture(Device&, const QueueWork& /*work*/,
+                                            std::span<const QueueWork> /*following*/ = {}) {
+    return nullptr;
+  }
   virtual void* stream(Device&) { return nullptr; }
   // Makes the cursor of the next `draws` draws visible to kernels at `cursor` (device memory).
   virtual void start_random(Device& device, RandomCursor* cursor, uint64_t draws) = 0;

@@ -11,11 +11,11 @@ using Nodes = std::vector<cudaGraphNode_t>;
 
 // CUDA 13 took the version out of the names.
 cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status, const cudaGraphNode_t** nodes,
-                         size_t* count) {
+                         size_t* count, cudaGraph_t* graph = nullptr) {
 #if CUDART_VERSION >= 13000
-  return cudaStreamGetCaptureInfo(stream, status, nullptr, nullptr, nodes, nullptr, count);
+  return cudaStreamGetCaptureInfo(stream, status, nullptr, graph, nodes, nullptr, count);
 #else
-  return cudaStreamGetCaptureInfo_v3(stream, status, nullptr, nullptr, nodes, nullptr, count);
+  return cudaStreamGetCaptureInfo_v3(stream, status, nullptr, graph, nodes, nullptr, count);
 #endif
 }
 cudaError_t set_capture_dependencies(cudaStream_t stream, Nodes& nodes) {
@@ -105,7 +105,19 @@ bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> wait
       run_joined(i);
     }
   }
-  return true;
+  return waits.empty() || recording.join();
+}
+
+bool add_recorded(cudaStream_t stream, cudaGraph_t work, cudaGraphNode_t& node) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* before = nullptr;
+  size_t count = 0;
+  cudaGraph_t graph = nullptr;
+  if (capture_info(stream, &status, &before, &count, &graph) != cudaSuccess || status != cudaStreamCaptureStatusActive)
+    return false;
+  if (cudaGraphAddChildGraphNode(&node, graph, before, count, work) != cudaSuccess) return false;
+  Nodes after{node};
+  return set_capture_dependencies(stream, after) == cudaSuccess;
 }
 
 void run_alone() {

@@ -11,10 +11,13 @@
 namespace symbind::cuda_backend {
 
 // Runs the steps while the stream is captured, each after the steps it waits for, and what is joined after all steps so
-// far. False: CUDA cannot record them so.
+// far. What is queued next comes after all steps. False: CUDA cannot record them so.
 bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
                   const std::function<void(size_t step)>& run_step, std::span<const size_t> joined,
                   const std::function<void(size_t step)>& run_joined);
+
+// Adds recorded work as one node while the stream is captured, after what was queued so far. False: CUDA cannot.
+bool add_recorded(cudaStream_t stream, cudaGraph_t work, cudaGraphNode_t& node);
 
 // Called by a kernel before it queues work that uses more than its arrays and scratch: a library's own workspace, or
 // blocks that wait for each other and need the whole GPU. In a captured plan no other step runs at the same time.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "symbind/backend/cuda/cublas_lt.h"
 #include "symbind/backend/cuda/faults.h"
@@ -84,7 +85,17 @@ void CudaDevice::check(cudaError_t status, std::string_view doing) {
 
 void CudaDevice::check_queued(std::string_view who) { check(cudaGetLastError(), who); }
 
+namespace {
+
+thread_local bool allocation_refused = false;
+
+}  // namespace
+
+NoAllocation::NoAllocation() : before_(std::exchange(allocation_refused, true)) {}
+NoAllocation::~NoAllocation() { allocation_refused = before_; }
+
 void* CudaDevice::allocate_bytes(size_t bytes) {
+  require(!allocation_refused, "[", context(), "] recorded work asked for ", bytes, " bytes of memory of its own");
   if (void* data = pool_.allocate(bytes)) return data;
   const CurrentDevice current(id());
   size_t free_bytes = 0, total_bytes = 0;

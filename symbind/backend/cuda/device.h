@@ -96,6 +96,19 @@ class Queueing {
   CurrentDevice current_;
 };
 
+// While it lives, allocating memory of a GPU fails on the calling thread: memory that recorded work uses must be there
+// for every launch.
+class NoAllocation {
+ public:
+  NoAllocation();
+  ~NoAllocation();
+  NoAllocation(const NoAllocation&) = delete;
+  NoAllocation& operator=(const NoAllocation&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Does float32 arithmetic use TF32? SYMBIND_TF32=0 turns it off.
 bool tf32_wanted();
 

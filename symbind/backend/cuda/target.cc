@@ -1,5 +1,8 @@
 #include "symbind/backend/cuda/target.h"
 
+#include <type_traits>
+#include <utility>
+
 #include "symbind/backend/cuda/capture.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/empty.h"
@@ -16,19 +19,96 @@ namespace symbind {
 namespace cuda_backend {
 namespace {
 
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+
+// What `record` queues; null if it returns false, or CUDA cannot record it. An error of the work is not reported: it
+// recurs when the work runs uncaptured.
+Graph recorded(CudaDevice& device, const std::function<bool()>& record) {
+  if (cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeRelaxed) != cudaSuccess) return nullptr;
+  bool complete = true;
+  const auto end_capture = [&] {
+    cudaGraph_t graph = nullptr;
+    complete &= cudaStreamEndCapture(device.stream(), &graph) == cudaSuccess;
+    return Graph(graph);
+  };
+  try {
+    complete = record();
+  } catch (const Error&) {
+    complete = false;
+  } catch (...) {
+    end_capture();
+    throw;
+  }
+  Graph graph = end_capture();
+  return complete && graph && fill_by_kernels(graph.get()) ? std::move(graph) : nullptr;
+}
+
+Graph recorded_following(CudaDevice& device, const QueueWork& work) {
+  const NoAllocation fixed_memory;
+  return recorded(device, [&] {
+    work();
+    return true;
+  });
+}
+
 class CapturedGraph final : public Captured {
  public:
-  CapturedGraph(CudaDevice& device, cudaGraphExec_t graph) : device_(device), graph_(graph) {}
-  ~CapturedGraph() override { cudaGraphExecDestroy(graph_); }
+  // Null: CUDA cannot record the work. `record` returns false in that case too.
+  static std::unique_ptr<Captured> create(CudaDevice& device, const std::function<bool()>& record,
+                                          std::span<const QueueWork> following) {
+    const Queueing queueing(device);
+    std::unique_ptr<CapturedGraph> captured(new CapturedGraph(device));
+    if (captured->take(record, following)) return captured;
+    cudaGetLastError();
+    return nullptr;
+  }
+  ~CapturedGraph() override {
+    if (executable_) cudaGraphExecDestroy(executable_);
+  }
+
   void launch() override {
     const Queueing queueing(device_);
     device_.note("a captured plan");
-    device_.check(cudaGraphLaunch(graph_, device_.stream()), "launching a captured plan");
+    device_.check(cudaGraphLaunch(executable_, device_.stream()), "launching a captured plan");
+  }
+
+  bool replace_following(size_t index, const QueueWork& work) override {
+    const Queueing queueing(device_);
+    const Graph graph = recorded_following(device_, work);
+    if (graph && cudaGraphExecChildGraphNodeSetParams(executable_, following_[index], graph.get()) == cudaSuccess)
+      return true;
+    cudaGetLastError();
+    return false;
   }
 
  private:
+  explicit CapturedGraph(CudaDevice& device) : device_(device) {}
+
+  bool take(const std::function<bool()>& record, std::span<const QueueWork> following) {
+    std::vector<Graph> after;  // copied into nodes of the whole graph
+    for (const QueueWork& work : following) {
+      after.push_back(recorded_following(device_, work));
+      if (!after.back()) return false;
+    }
+    following_.resize(after.size());
+    graph_ = recorded(device_, [&] {
+      bool complete = record();
+      for (size_t i = 0; complete && i < after.size(); ++i)
+        complete = add_recorded(device_.stream(), after[i].get(), following_[i]);
+      return complete;
+    });
+    if (!graph_ || cudaGraphInstantiate(&executable_, graph_.get(), 0) != cudaSuccess) return false;
+    if (following_.empty()) graph_ = nullptr;
+    return true;
+  }
+
   CudaDevice& device_;
-  cudaGraphExec_t graph_;
+  Graph graph_;  // has the nodes that following_ names
+  std::vector<cudaGraphNode_t> following_;
+  cudaGraphExec_t executable_ = nullptr;
 };
 
 // Builds kernels with their GPU as the current one of the calling thread, as it is when they are queued: they may ask
@@ -69,54 +149,23 @@ std::vector<Implementation> CudaTarget::own(const OpDef& op) {
   return list;
 }
 
-namespace {
-
-// `record` queues the work, and returns false if CUDA cannot record it.
-std::unique_ptr<Captured> captured(CudaDevice& device, const std::function<bool()>& record) {
-  const Queueing queueing(device);
-  if (cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeRelaxed) != cudaSuccess) {
-    cudaGetLastError();
-    return nullptr;
-  }
-  bool recorded = true;
-  try {
-    recorded = record();
-  } catch (const Error&) {
-    recorded = false;  // it will recur, and be reported, when the work runs uncaptured
-  } catch (...) {
-    cudaGraph_t unfinished = nullptr;
-    cudaStreamEndCapture(device.stream(), &unfinished);
-    if (unfinished) cudaGraphDestroy(unfinished);
-    throw;
-  }
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  recorded =
-      cudaStreamEndCapture(device.stream(), &graph) == cudaSuccess && recorded && graph && fill_by_kernels(graph);
-  if (recorded) recorded = cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess;
-  if (graph) cudaGraphDestroy(graph);
-  if (!recorded) {
-    cudaGetLastError();
-    return nullptr;
-  }
-  return std::make_unique<CapturedGraph>(device, executable);
-}
-
-}  // namespace
-
-std::unique_ptr<Captured> CudaTarget::capture(Device& device, const std::function<void()>& work) {
-  return captured(CudaDevice::of(device), [&] {
+std::unique_ptr<Captured> CudaTarget::capture(Device& device, const QueueWork& work,
+                                              std::span<const QueueWork> following) {
+  const auto record = [&] {
     work();
     return true;
-  });
+  };
+  return CapturedGraph::create(CudaDevice::of(device), record, following);
 }
 
 std::unique_ptr<Captured> CudaTarget::capture_steps(Device& any_device, std::span<const std::vector<size_t>> waits,
                                                     const std::function<void(size_t step)>& run_step,
                                                     std::span<const size_t> joined,
-                                                    const std::function<void(size_t step)>& run_joined) {
+                                                    const std::function<void(size_t step)>& run_joined,
+                                                    std::span<const QueueWork> following) {
   CudaDevice& device = CudaDevice::of(any_device);
-  return captured(device, [&] { return record_steps(device.stream(), waits, run_step, joined, run_joined); });
+  const auto record = [&] { return record_steps(device.stream(), waits, run_step, joined, run_joined); };
+  return CapturedGraph::create(device, record, following);
 }
 
 void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(); }

@@ -14,11 +14,13 @@ class CudaTarget final : public Target, public StepCapture {
   CudaTarget();
   // Null if CUDA cannot capture the work: it then runs step by step, and reports errors itself. Other threads that
   // queue work on the device wait until it is captured.
-  std::unique_ptr<Captured> capture(Device& device, const std::function<void()>& work) override;
+  std::unique_ptr<Captured> capture(Device& device, const QueueWork& work,
+                                    std::span<const QueueWork> following) override;
   std::unique_ptr<Captured> capture_steps(Device& device, std::span<const std::vector<size_t>> waits,
                                           const std::function<void(size_t step)>& run_step,
                                           std::span<const size_t> joined,
-                                          const std::function<void(size_t step)>& run_joined) override;
+                                          const std::function<void(size_t step)>& run_joined,
+                                          std::span<const QueueWork> following) override;
   void* stream(Device& device) override;
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;
 

@@ -1,0 +1,58 @@
+// The captured steps of a plan together with the work that follows them. Where only arguments of that work change, such
+// as the learning rate, the captured graph gets the new ones; otherwise all is captured again, and more and more rarely
+// if that happens often, since a capture takes as long as some steps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "symbind/exec/following_work.h"
+#include "symbind/passes/target.h"
+
+namespace symbind {
+
+class FollowedCapture {
+ public:
+  // Null: the device cannot record this.
+  using Capture = std::function<std::unique_ptr<Captured>(const std::vector<FollowingWorkPtr>& work)>;
+
+  // What to launch for the steps and this work; null: the work is queued after the steps this time.
+  Captured* find(const std::vector<FollowingWorkPtr>& work, const Capture& capture) {
+    if (captured_ && !take(work)) forget();
+    if (captured_ || !can_capture_ || ++runs_ < runs_before_capture_) return captured_.get();
+    runs_ = 0;
+    runs_before_capture_ *= 2;
+    captured_ = capture(work);
+    can_capture_ = captured_ != nullptr;
+    work_ = work;
+    return captured_.get();
+  }
+  // The steps have other addresses or milestones now.
+  void forget() {
+    captured_ = nullptr;
+    work_.clear();
+  }
+
+ private:
+  bool take(const std::vector<FollowingWorkPtr>& work) {
+    if (work.size() != work_.size()) return false;
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (work[i] == work_[i]) continue;
+      if (!captured_->replace_following(i, [&] { work[i]->queue(); })) return false;
+      work_[i] = work[i];
+    }
+    return true;
+  }
+
+  std::unique_ptr<Captured> captured_;
+  std::vector<FollowingWorkPtr> work_;  // in captured_
+  uint64_t runs_ = 0;                   // since the last capture, that were not captured
+  uint64_t runs_before_capture_ = 1;
+  bool can_capture_ = true;
+};
+
+}  // namespace symbind

@@ -1,0 +1,110 @@
+// Work that follows forward and backward: who takes it, and how a captured plan with it gets other work. (On a GPU:
+// tests/backend/cuda_step_test.cc.)
+#include "symbind/exec/following_work.h"
+
+#include <gtest/gtest.h>
+
+#include "symbind/exec/followed_capture.h"
+
+namespace symbind::testing {
+namespace {
+
+class Nothing final : public FollowingWork {
+ public:
+  void queue() const override {}
+  void mark_written() const override {}
+};
+FollowingWorkPtr work() { return std::make_shared<Nothing>(); }
+
+TEST(FollowedBy, IsClaimedOnceByTheCallingThread) {
+  EXPECT_EQ(FollowedBy::claim(), nullptr);
+  FollowedBy outer([] { return std::vector<FollowingWorkPtr>{work()}; });
+  {
+    FollowedBy inner([] { return std::vector<FollowingWorkPtr>(); });
+    EXPECT_EQ(FollowedBy::claim(), &inner);
+    EXPECT_EQ(FollowedBy::claim(), nullptr) << "the runs inside of that run are not followed by it";
+    EXPECT_TRUE(inner.take().empty());
+    EXPECT_FALSE(inner.is_taken());
+  }
+  EXPECT_EQ(FollowedBy::claim(), &outer);
+  EXPECT_FALSE(outer.is_taken());
+  EXPECT_EQ(outer.take().size(), 1u);
+  EXPECT_TRUE(outer.is_taken());
+}
+
+// Replaces following work while `accepts`.
+struct Log {
+  int captures = 0;
+  std::vector<size_t> replaced;
+  bool accepts = true, can_capture = true;
+};
+class Recorded final : public Captured {
+ public:
+  explicit Recorded(Log& log) : log_(log) {}
+  void launch() override {}
+  bool replace_following(size_t index, const QueueWork& work) override {
+    work();
+    if (log_.accepts) log_.replaced.push_back(index);
+    return log_.accepts;
+  }
+
+ private:
+  Log& log_;
+};
+
+class FollowedCaptureTest : public ::testing::Test {
+ protected:
+  bool finds(const std::vector<FollowingWorkPtr>& work) {
+    return captures_.find(work, [&](const auto&) -> std::unique_ptr<Captured> {
+      ++log_.captures;
+      return log_.can_capture ? std::make_unique<Recorded>(log_) : nullptr;
+    }) != nullptr;
+  }
+  Log log_;
+  FollowedCapture captures_;
+};
+
+TEST_F(FollowedCaptureTest, TheSameWorkIsCapturedOnce) {
+  const std::vector<FollowingWorkPtr> both{work(), work()};
+  for (int run = 0; run < 5; ++run) EXPECT_TRUE(finds(both));
+  EXPECT_EQ(log_.captures, 1);
+  EXPECT_TRUE(log_.replaced.empty());
+}
+
+TEST_F(FollowedCaptureTest, OtherWorkOfTheSameFormIsReplaced) {
+  const FollowingWorkPtr first = work(), second = work();
+  EXPECT_TRUE(finds({first, work()}));
+  EXPECT_TRUE(finds({first, second}));
+  EXPECT_TRUE(finds({work(), second}));
+  EXPECT_EQ(log_.captures, 1);
+  EXPECT_EQ(log_.replaced, (std::vector<size_t>{1, 0}));
+}
+
+TEST_F(FollowedCaptureTest, WorkOfAnotherFormIsCapturedMoreAndMoreRarely) {
+  log_.accepts = false;
+  std::vector<int> runs;
+  for (int run = 0; run < 40; ++run) {
+    const int before = log_.captures;
+    const bool found = finds({work()});
+    EXPECT_EQ(found, log_.captures > before);
+    if (found) runs.push_back(run);
+  }
+  EXPECT_EQ(runs, (std::vector<int>{0, 2, 6, 14, 30}));
+}
+
+TEST_F(FollowedCaptureTest, MorePiecesAreCapturedAgain) {
+  const FollowingWorkPtr first = work();
+  EXPECT_TRUE(finds({first}));
+  EXPECT_FALSE(finds({first, work()}));
+  EXPECT_TRUE(finds({first, work()}));
+  EXPECT_EQ(log_.captures, 2);
+}
+
+TEST_F(FollowedCaptureTest, ADeviceThatCannotRecordItIsAskedOnce) {
+  log_.can_capture = false;
+  for (int run = 0; run < 5; ++run) EXPECT_FALSE(finds({work()}));
+  EXPECT_EQ(log_.captures, 1);
+}
+
+}  // namespace
+}  // namespace symbind::testing
