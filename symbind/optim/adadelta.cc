@@ -10,6 +10,7 @@ namespace {
 class Adadelta final : public OneOperatorRule<optim::AdaDelta> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::without_count; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
   Counting counting() const override { return Counting::without_rate; }
   void update(const Step& step, const StepOptions& options) override {

@@ -10,6 +10,7 @@ namespace {
 class Adagrad final : public OneOperatorRule<optim::AdaGrad> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::without_count; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_state(weight); }
   void update(const Step& step, const StepOptions& options) override {
     invoke(adagrad_update, {step.weight, step.grad, step.state->array},

@@ -20,6 +20,7 @@ class MomentRule : public OneOperatorRule<Options> {
 class Adam final : public MomentRule<optim::Adam> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::with_count; }
   void update(const Step& step, const StepOptions& options) override {
     const auto t = static_cast<double>(step.count);
     invoke(adam_update, arrays_of(step, 2),
@@ -39,6 +40,7 @@ class Adam final : public MomentRule<optim::Adam> {
 class AdamW final : public MomentRule<optim::AdamW> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::with_count; }
   void update(const Step& step, const StepOptions& options) override {
     const auto t = static_cast<double>(step.count);
     const double correction =
@@ -59,6 +61,7 @@ class AdamW final : public MomentRule<optim::AdamW> {
 class Adamax final : public MomentRule<optim::Adamax> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::with_count; }
   void update(const Step& step, const StepOptions& options) override {
     invoke(adamax_update, arrays_of(step, 2),
            {.lr = step.lr / (1 - std::pow(own_.beta1, static_cast<double>(step.count))),

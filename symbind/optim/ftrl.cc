@@ -9,6 +9,7 @@ namespace {
 class Ftrl final : public OneOperatorRule<optim::Ftrl> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::without_count; }
   StateTree create_state(const std::string&, const NDArray& weight) const override { return blank_states(weight, 2); }
   void update(const Step& step, const StepOptions& options) override {
     invoke(ftrl_update, arrays_of(step, 2),

@@ -11,6 +11,7 @@ class Nag final : public MomentumRule<optim::Nag> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
   bool is_one_operator() const override { return true; }
+  Repeats repeats() const override { return Repeats::without_count; }
   void update(const Step& step, const StepOptions& options) override {
     if (own_.momentum == 0) return run_sgd({&step, 1}, 0, options);
     const NagMomUpdate params{.lr = step.lr,

@@ -185,6 +185,11 @@ void Optimizer::update_many(std::span<const Update> updates) {
   for (const Update& each : updates) update_multi_precision(each);
 }
 
+FollowingWorkPtr Optimizer::repeated_update(std::span<const Update> /*updates*/, const FollowingWorkPtr& /*last*/,
+                                            const NDArray& /*condition*/) {
+  fail("[", name(), "] does not repeat its updates");
+}
+
 bool Optimizer::uses_master(const NDArray& weight) const { return multi_precision && is_half(weight.dtype()); }
 
 StateTree Optimizer::create_state_multi_precision(const ParamKey& key, const NDArray& weight) {

@@ -24,6 +24,9 @@
 
 namespace SYMBIND_API symbind {
 
+class FollowingWork;  // exec/following_work.h
+using FollowingWorkPtr = std::shared_ptr<const FollowingWork>;
+
 // Prefixes of the numbers in a ResumeState: "optimizer:sgd" names the optimizer, "schedule:base_lr" belongs to its
 // schedule.
 inline constexpr std::string_view resumed_optimizer = "optimizer:", resumed_schedule = "schedule:";
@@ -100,6 +103,16 @@ class Optimizer {
   // Counts of updates, schedule, and whatever an optimizer adds: enough to resume exactly.
   virtual ResumeState resume_state() const;
   virtual void restore(const ResumeState& state);
+
+  // Is update_many() the same work on a device as long as arrays, rates and arguments stay the same? Then
+  // repeated_update() counts an update of each parameter and returns that work; `last`, if it is the same as that one.
+  // With a condition, a number on the device, the device leaves the updates out where it is 0
+  // (core/update_condition.h), and the caller counts them afterwards: count_if() and update_count(). They must not
+  // depend on the count.
+  virtual bool repeats_updates() const { return false; }
+  virtual bool update_depends_on_count() const { return true; }
+  virtual FollowingWorkPtr repeated_update(std::span<const Update> updates, const FollowingWorkPtr& last,
+                                           const NDArray& condition = {});
 
   // Can a device leave out the updates by itself (core/update_condition.h)?
   virtual bool is_conditional() const { return false; }

@@ -10,6 +10,7 @@ namespace {
 class Rmsprop final : public OneOperatorRule<optim::RmsProp> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::without_count; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return blank_states(weight, own_.centered ? 3 : 1);
   }

@@ -5,6 +5,7 @@
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
 #include "symbind/optim/arguments.h"
+#include "symbind/optim/repeated_update.h"
 
 namespace symbind {
 namespace {
@@ -55,6 +56,7 @@ OptimizerValue RuleOptimizer::argument(const std::string& argument) const {
 void RuleOptimizer::set_argument(const std::string& argument, const OptimizerValue& value) {
   const OptimizerParams given{{argument, value}};
   std::visit([&](auto* field) { OptimizerArguments(name(), given).take(argument, *field); }, find(argument).field);
+  ++arguments_version_;
 }
 
 // ---- updates --------------------------------------------------------------------------------------------------------
@@ -70,19 +72,32 @@ UpdateRule::Step RuleOptimizer::step_of(const Update& update) const {
   return step;
 }
 
-void RuleOptimizer::apply(std::span<const Update> updates, bool copies) {
-  const InUse use = in_use("update");
+std::vector<UpdateRule::Step> RuleOptimizer::steps_of(std::span<const Update> updates, bool copies) const {
+  std::vector<UpdateRule::Step> steps;
+  steps.reserve(updates.size());
+  for (const Update& each : updates) {
+    steps.push_back(step_of(each));
+    steps.back().multi_precision = copies && uses_master(each.weight);
+  }
+  return steps;
+}
+
+void RuleOptimizer::count(std::span<const Update> updates, bool copies, std::vector<UpdateRule::Step>& steps) {
   const UpdateRule::Counting counting = rule_->counting();
   if (counting == UpdateRule::Counting::before_rate || counting == UpdateRule::Counting::without_rate)
     for (const Update& each : updates) update_count(each.key);
-  std::vector<UpdateRule::Step> steps;
-  steps.reserve(updates.size());
-  for (const Update& each : updates) steps.push_back(step_of(each));
-  for (UpdateRule::Step& step : steps) {
+  for (UpdateRule::Step& step : steps_of(updates, copies)) {
     if (counting == UpdateRule::Counting::after_rate) update_count(step.key);
     step.count = count_of(step.key);
-    step.multi_precision = copies && uses_master(step.weight);
+    steps.push_back(std::move(step));
   }
+}
+
+void RuleOptimizer::apply(std::span<const Update> updates, bool copies) {
+  const InUse use = in_use("update");
+  std::vector<UpdateRule::Step> steps;
+  steps.reserve(updates.size());
+  count(updates, copies, steps);
   rule_->update_many(steps, step_options());
 }
 
@@ -111,6 +126,30 @@ void RuleOptimizer::update_many(std::span<const Update> updates) {
 bool RuleOptimizer::is_conditional() const {
   return own_update_unit() == UpdateUnit::element && rule_->is_one_operator() && !clip_global_norm &&
          (!multi_precision || rule_->writes_copy());
+}
+
+bool RuleOptimizer::repeats_updates() const { return is_conditional() && rule_->repeats() != UpdateRule::Repeats::no; }
+
+bool RuleOptimizer::update_depends_on_count() const {
+  return lr_scheduler || rule_->repeats() != UpdateRule::Repeats::without_count;
+}
+
+FollowingWorkPtr RuleOptimizer::repeated_update(std::span<const Update> updates, const FollowingWorkPtr& last,
+                                                const NDArray& condition) {
+  if (!repeats_updates()) return Optimizer::repeated_update(updates, last, condition);
+  require(!condition || !update_depends_on_count(), "[", name(),
+          "] an update depends on whether the last was left out");
+  const InUse use = in_use("update");
+  std::vector<UpdateRule::Step> steps;
+  if (condition)
+    steps = steps_of(updates, true);
+  else if (rule_->joint())  // in the order of update_many()
+    count(updates, true, steps);
+  else
+    for (const Update& each : updates) count({&each, 1}, true, steps);
+  const auto* const same = dynamic_cast<const RepeatedUpdate*>(last.get());
+  if (same && same->is(*rule_, steps, step_options(), arguments_version_, condition)) return last;
+  return std::make_shared<RepeatedUpdate>(*rule_, std::move(steps), step_options(), arguments_version_, condition);
 }
 
 // ---- resuming -------------------------------------------------------------------------------------------------------

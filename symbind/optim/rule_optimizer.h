@@ -23,6 +23,10 @@ class RuleOptimizer : public Optimizer {
   bool counts_updates() const override { return rule_->counting() != UpdateRule::Counting::never; }
   bool draws_random() const override { return rule_->draws_random(); }
   bool is_conditional() const override;
+  bool repeats_updates() const override;
+  bool update_depends_on_count() const override;
+  FollowingWorkPtr repeated_update(std::span<const Update> updates, const FollowingWorkPtr& last,
+                                   const NDArray& condition) override;
   bool decays(const std::string& parameter) const override { return rule_->decays(parameter); }
   std::vector<std::string> argument_names() const override;
   OptimizerValue argument(const std::string& name) const override;
@@ -39,12 +43,15 @@ class RuleOptimizer : public Optimizer {
   virtual double step_wd(const ParamKey& key, const std::string& name) const { return wd_of(key, name); }
 
  private:
-  // Counts the updates, then applies the rule to them. With `copies`, 16-bit weights may have a float32 copy.
+  // Counts the updates and adds their steps. With `copies`, 16-bit weights may have a float32 copy.
+  void count(std::span<const Update> updates, bool copies, std::vector<UpdateRule::Step>& steps);
+  std::vector<UpdateRule::Step> steps_of(std::span<const Update> updates, bool copies) const;  // without counts
   void apply(std::span<const Update> updates, bool copies);
   UpdateRule::Step step_of(const Update& update) const;
   UpdateRule::Argument find(const std::string& argument) const;
 
   UpdateRulePtr rule_;
+  uint64_t arguments_version_ = 0;
 };
 
 }  // namespace symbind

@@ -10,6 +10,7 @@ namespace {
 class Signum final : public OneOperatorRule<optim::Signum> {
  public:
   UpdateUnit update_unit() const override { return UpdateUnit::element; }
+  Repeats repeats() const override { return Repeats::without_count; }
   explicit Signum(double default_momentum) { own_.momentum = default_momentum; }
   StateTree create_state(const std::string&, const NDArray& weight) const override {
     return sgd_state(weight, own_.momentum != 0);

@@ -57,6 +57,7 @@ class UpdateRule {
     std::optional<double> clip_gradient = std::nullopt;  // bounds each element of the rescaled gradient
     // For operators that take a bound below 0 as none: an update operator's clip_gradient of 0 is none as well.
     double clip_argument() const { return clip_gradient && *clip_gradient != 0 ? *clip_gradient : -1; }
+    bool operator==(const StepOptions&) const = default;
   };
 
   // An argument of a rule, and where it is stored.
@@ -86,6 +87,11 @@ class UpdateRule {
   // Is the update of a parameter one operator with an elementwise rule, and nothing else? A device can leave it out
   // (core/update_condition.h).
   virtual bool is_one_operator() const { return false; }
+  // Does update() do nothing but invoke the same operators at every step, on the same arrays? The numbers that it
+  // passes to them may depend on the options and on the rate and decay of the step, and with_count on its count too. It
+  // does not repeat if they depend on state of the rule, or if it allocates arrays.
+  enum class Repeats { no, without_count, with_count };
+  virtual Repeats repeats() const { return Repeats::no; }
 
   // Can update() write a 16-bit weight and a float32 copy of it in one pass? Otherwise the copy is updated like any
   // other weight, and written to the weight afterwards; the state is the pair of the copy and its state.

@@ -120,15 +120,27 @@ double Updater::clipping(const std::vector<Item>& items) {
   return clip_factor(norm, *optimizer_->clip_global_norm);
 }
 
-void Updater::operator()(const std::vector<Item>& items) {
-  const InUse use = in_use("update");
-  const InUse optimizer_use = optimizer_->in_use("update");
+std::vector<Update> Updater::updates_of(const std::vector<Item>& items) {
   std::vector<Update> updates;
   updates.reserve(items.size());
   for (const Item& item : items)  // map entries have stable addresses
     updates.push_back({item.key, item.weight, item.grad, &state_of(item.key, item.weight)});
+  return updates;
+}
+
+void Updater::operator()(const std::vector<Item>& items) {
+  const InUse use = in_use("update");
+  const InUse optimizer_use = optimizer_->in_use("update");
+  const std::vector<Update> updates = updates_of(items);
   const AlsoScaled scaled(*optimizer_, clipping(items));
   optimizer_->update_many(updates);
+}
+
+FollowingWorkPtr Updater::repeated(const std::vector<Item>& items, const FollowingWorkPtr& last,
+                                   const NDArray& condition) {
+  const InUse use = in_use("update");
+  const InUse optimizer_use = optimizer_->in_use("update");
+  return optimizer_->repeated_update(updates_of(items), last, condition);
 }
 
 std::string Updater::get_states(bool dump_optimizer) const {

@@ -24,6 +24,10 @@ class Updater {
   // In one pass if the optimizer supports it. clip_global_norm bounds the joint norm of these gradients.
   void operator()(const std::vector<Item>& items);
 
+  // The same as work that follows training steps, where the optimizer repeats it (Optimizer::repeated_update).
+  FollowingWorkPtr repeated(const std::vector<Item>& items, const FollowingWorkPtr& last,
+                            const NDArray& condition = {});
+
   const OptimizerPtr& optimizer() const { return optimizer_; }
   const std::map<ParamKey, StateTree>& states() const { return states_; }
   void set_state(const ParamKey& key, StateTree state) {
@@ -45,6 +49,7 @@ class Updater {
 
  private:
   StateTree& state_of(const ParamKey& key, const NDArray& weight);
+  std::vector<Update> updates_of(const std::vector<Item>& items);
   double clipping(const std::vector<Item>& items);
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this updater", "call it from one thread, or give each thread an updater of its own");
