@@ -116,14 +116,15 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
-// Are the steps from backward to update the C++ ones, between which gradients do not change?
+// Are the steps from forward_backward to update_metric the C++ ones, between which gradients do not change?
 bool has_own_steps(nb::handle self, const BaseModule& module) {
   nb::handle base;
   if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
   if (dynamic_cast<const BucketingModule*>(&module)) base = nb::type<BucketingModule>();
   if (!base.is_valid()) return false;
   const Overrides overrides;
-  for (const auto step : {Overrides::backward, Overrides::update, Overrides::forward_backward})
+  for (const auto step :
+       {Overrides::backward, Overrides::update, Overrides::forward_backward, Overrides::update_metric})
     if (overrides.find(self, base, step).is_valid()) return false;
   return true;
 }

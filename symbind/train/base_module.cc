@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
@@ -148,17 +149,20 @@ thread_local bool early_exchange_allowed = false;
 // In the batches of fit(): forward and backward, after which the update follows immediately, and the update, which is
 // finished before a callback runs.
 thread_local bool update_follows = false, finish_follows = false;
+thread_local EvalMetric* metric_follows = nullptr;  // that is updated with the labels of the batch
 
-// Sets a flag while it lives.
-class Marked {
+// Sets a variable while it lives.
+template <class T>
+class Set {
  public:
-  explicit Marked(bool& flag) : flag_(flag) { flag_ = true; }
-  ~Marked() { flag_ = false; }
-  Marked(const Marked&) = delete;
-  Marked& operator=(const Marked&) = delete;
+  Set(T& variable, std::type_identity_t<T> value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Set() { variable_ = before_; }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
 
  private:
-  bool& flag_;
+  T& variable_;
+  const T before_;
 };
 
 // Is it of a built-in class, which does nothing between backward and update?
@@ -172,6 +176,7 @@ bool has_own_steps(const BaseModule& module) {
 AllowEarlyExchange::AllowEarlyExchange(bool allowed) : before_(std::exchange(early_exchange_allowed, allowed)) {}
 AllowEarlyExchange::~AllowEarlyExchange() { early_exchange_allowed = before_; }
 bool AllowEarlyExchange::allowed() { return early_exchange_allowed && update_follows; }
+EvalMetric* AllowEarlyExchange::metric() { return allowed() ? metric_follows : nullptr; }
 bool AllowEarlyExchange::may_finish_later() { return early_exchange_allowed && finish_follows; }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
@@ -225,11 +230,12 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
     check_interrupt();
     if (args.monitor) args.monitor->tic();
     {
-      const Marked follows(update_follows);
+      const Set update(update_follows, true);
+      const Set counted(metric_follows, &metric);
       forward_backward(*batch);
     }
     {
-      const Marked follows(finish_follows);
+      const Set finish(finish_follows, true);
       update();
     }
     update_metric(metric, batch->label);

@@ -136,11 +136,12 @@ struct PredictArgs {
   bool reset = true;
 };
 
-// Allows two overlaps on the calling thread, as long as this object lives. Gradients may be exchanged with other
-// workers before backward has ended. And an update that waits for the devices (in float16 a step is taken only if its
-// gradients are finite) may be finished after the next batch was prepared. fit() allows both for built-in classes. A
-// program may do so for a derived class that inherits backward(), update() and forward_backward(), and does not change
-// gradients between backward() and update().
+// Allows three overlaps on the calling thread, as long as this object lives. Gradients may be exchanged with other
+// workers before backward has ended. An update that waits for the devices (in float16 a step is taken only if its
+// gradients are finite) may be finished after the next batch was prepared. And forward_backward() may launch the
+// updates of the parameters and of fit()'s metric with its passes, so that the calls of these have nothing left to do.
+// fit() allows them for built-in classes. A program may do so for a derived class that inherits backward(), update(),
+// update_metric() and forward_backward(), and does not change gradients between backward() and update().
 class AllowEarlyExchange {
  public:
   explicit AllowEarlyExchange(bool allowed = true);
@@ -149,6 +150,7 @@ class AllowEarlyExchange {
   AllowEarlyExchange& operator=(const AllowEarlyExchange&) = delete;
   static bool allowed();           // on the calling thread
   static bool may_finish_later();  // may update() leave the rest to finish_update()?
+  static EvalMetric* metric();     // that is updated after forward_backward(), with the labels of its batch; or null
 
  private:
   bool before_;

@@ -6,6 +6,7 @@
 
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
+#include "symbind/exec/following_work.h"
 #include "symbind/exec/gradient_watch.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/files/checkpoint.h"
@@ -131,6 +132,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
     made->set_params(host_->arg_params, host_->aux_params, true);
   }
   exec_group_ = std::move(made);
+  last_update_ = nullptr;
   if (scaled_loss_) scaled_loss_->forget_executors();
   data_shapes_ = data;
   label_shapes_ = labels;
@@ -151,6 +153,7 @@ void Module::reset_bind() {
   if (host_->dirty) sync_params_from_devices();
   binded = false;
   exec_group_ = nullptr;
+  last_update_ = nullptr;
   data_shapes_.clear();
   label_shapes_.clear();
 }
@@ -408,11 +411,20 @@ void Module::backward(const std::vector<NDArray>& out_grads) {
   run_backward([&] { exec_group_->backward(out_grads); });
 }
 
+std::vector<FollowingWorkPtr> Module::work_after_backward(const DataBatch& /*batch*/) {
+  std::vector<FollowingWorkPtr> work = update_in_step();
+  in_step_.has_update = !work.empty();
+  return work;
+}
+
 void Module::forward_backward(const DataBatch& batch) {
   if (!has_own_passes()) return BaseModule::forward_backward(batch);
   const InUse use = in_use("forward_backward");
   take_batch(batch, true);
+  in_step_ = {};
+  const FollowedBy following([&] { return work_after_backward(batch); });
   run_backward([&] { exec_group_->forward_backward(batch); });
+  if (in_step_.has_update) count_update_in_step();
 }
 
 std::vector<NDArray> Module::get_outputs() {

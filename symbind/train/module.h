@@ -146,6 +146,10 @@ class Module : public BaseModule {
   void apply_update();
   void exchange_gradients();
   std::vector<Updater::Item> own_updates() const;
+  bool on_one_gpu(const std::vector<Updater::Item>& items) const;
+  std::vector<FollowingWorkPtr> work_after_backward(const DataBatch& batch);
+  std::vector<FollowingWorkPtr> update_in_step();
+  void count_update_in_step();
   bool device_decides(const std::vector<Updater::Item>& items) const;
   void queue_update(const std::vector<Updater::Item>& items);
   void keep_params(NamedArrays arg_params, NamedArrays aux_params);
@@ -174,6 +178,12 @@ class Module : public BaseModule {
 
   std::unique_ptr<ScaledLoss> scaled_loss_;  // none: the loss is not scaled
   bool update_left_ = false;                 // finish_update() has an update to apply
+  struct InStep {                            // what forward_backward() has queued with its passes
+    bool has_update = false;
+    const EvalMetric* metric = nullptr;
+  };
+  InStep in_step_;
+  FollowingWorkPtr last_update_;  // that was a part of a step
 
   OptimizerPtr optimizer_;
   KVStorePtr kvstore_;

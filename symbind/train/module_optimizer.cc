@@ -126,6 +126,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   update_on_kvstore_ = in_store;
   kvstore_ = std::move(store);
   optimizer_ = std::move(made);
+  last_update_ = nullptr;
   updater_ = update_on_kvstore_ ? nullptr : std::make_shared<Updater>(optimizer_);
   numbered_ = std::make_shared<std::vector<std::string>>();
   number_params();
@@ -153,6 +154,7 @@ void Module::borrow_optimizer(const Module& other) {
   const InUse use = in_use("borrow_optimizer");
   require(other.optimizer_initialized, "[borrow_optimizer] the other module has no optimizer yet");
   optimizer_ = other.optimizer_;
+  last_update_ = nullptr;
   kvstore_ = other.kvstore_;
   update_on_kvstore_ = other.update_on_kvstore_;
   updater_ = other.updater_;
@@ -168,6 +170,7 @@ void Module::update() {
   const InUse use = in_use("update");
   require(binded && params_initialized && optimizer_initialized,
           "[update] call bind, init_params and init_optimizer first");
+  if (std::exchange(in_step_.has_update, false)) return;
   if (scaled_loss_ && !kvstore_)
     if (const std::vector<Updater::Item> items = own_updates(); device_decides(items)) return queue_update(items);
   // What backward has begun to exchange continues while the next batch is prepared.
@@ -195,28 +198,66 @@ std::vector<Updater::Item> Module::own_updates() const {
   return items;
 }
 
+// Do they all have their arrays on the one context of this module, a GPU?
+bool Module::on_one_gpu(const std::vector<Updater::Item>& items) const {
+  const Context context = options_.context[0];
+  return options_.context.size() == 1 && context.is_gpu() && std::ranges::all_of(items, [&](const Updater::Item& item) {
+           return item.weight.context() == context && item.grad.context() == context &&
+                  item.weight.dtype() == item.grad.dtype();
+         });
+}
+
 // With a scaled loss and no exchange left: is the update queued before the host knows whether the step is taken? The
 // device then leaves it out by itself. Not the first update: the host must not create states in a step that is not
 // taken.
 bool Module::device_decides(const std::vector<Updater::Item>& items) const {
-  if (items.empty() || options_.context.size() > 1 || !optimizer_->is_conditional()) return false;
-  const Context context = options_.context[0];
-  return context.is_gpu() && std::ranges::all_of(items, [&](const Updater::Item& item) {
-           return item.weight.context() == context && item.grad.context() == context &&
-                  item.weight.dtype() == item.grad.dtype() && updater_->states().contains(item.key);
-         });
+  return !items.empty() && optimizer_->is_conditional() && on_one_gpu(items) &&
+         std::ranges::all_of(items, [&](const Updater::Item& item) { return updater_->states().contains(item.key); });
 }
 
 void Module::queue_update(const std::vector<Updater::Item>& items) {
   const ThreadScope threads(exec_group_->thread_policy());
   host_->dirty = true;
   ResumeState before = optimizer_->resume_state();
-  const ScaledLoss::QueuedStep step = scaled_loss_->queue_step(*exec_group_);
+  const auto decision = scaled_loss_->decide(*exec_group_);
+  decision->queue();
+  std::function<bool()> is_taken = scaled_loss_->decided();
   {
-    const UpdateCondition condition(static_cast<const float*>(step.is_taken.data()));
+    const UpdateCondition condition(static_cast<const float*>(decision->is_taken().data()));
     (*updater_)(items);
   }
-  optimizer_->count_if(step.decision, std::move(before));
+  optimizer_->count_if(std::move(is_taken), std::move(before));
+}
+
+// ---- Updates that are a part of the step ----------------------------------------------------------------------------
+
+// In fit() on one GPU: what forward_backward() launches with its passes. With a scaled loss only if the update does not
+// depend on whether the step before was taken: the host would have to wait for that before it launches anything.
+std::vector<FollowingWorkPtr> Module::update_in_step() {
+  if (!AllowEarlyExchange::allowed() || !optimizer_initialized || kvstore_) return {};
+  if (!options_.context[0].is_gpu() || !optimizer_->repeats_updates()) return {};
+  const std::vector<Updater::Item> items = own_updates();
+  if (items.empty() || !on_one_gpu(items)) return {};
+  if (!scaled_loss_) {
+    last_update_ = updater_->repeated(items, last_update_);
+    return {last_update_};
+  }
+  if (optimizer_->update_depends_on_count() || !device_decides(items)) return {};
+  const auto decision = scaled_loss_->decide(*exec_group_);
+  last_update_ = updater_->repeated(items, last_update_, decision->is_taken());
+  return {decision, last_update_};
+}
+
+// It was queued. With a scaled loss the updates are counted now, when the GPU is busy: the result of the last step must
+// be known first.
+void Module::count_update_in_step() {
+  host_->dirty = true;
+  if (!scaled_loss_) return;
+  ResumeState before = optimizer_->resume_state();
+  std::function<bool()> is_taken = scaled_loss_->decided();
+  if (optimizer_->counts_updates())
+    for (const Updater::Item& item : own_updates()) optimizer_->update_count(item.key);
+  optimizer_->count_if(std::move(is_taken), std::move(before));
 }
 
 void Module::apply_update() {

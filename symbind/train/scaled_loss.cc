@@ -23,8 +23,9 @@ std::vector<NDArray> gradients_of(const DataParallelExecutorGroup& group, size_t
   return grads;
 }
 
-NDArray check_finite(const std::vector<NDArray>& grads) {
-  return multi_all_finite(grads, {.num_arrays = static_cast<int64_t>(grads.size())});
+// 1 if all elements are finite.
+NDArray check_finite(const std::vector<NDArray>& grads, const InvokeOptions& options = {}) {
+  return invoke(multi_all_finite, grads, {.num_arrays = static_cast<int64_t>(grads.size())}, options)[0];
 }
 
 bool is_finite(const ArrivingArray& check) { return check.get().item() != 0; }
@@ -105,18 +106,41 @@ bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* st
   return finite;
 }
 
-ScaledLoss::QueuedStep ScaledLoss::queue_step(const DataParallelExecutorGroup& group) {
+ScaledLoss::Decision::Decision(std::vector<NDArray> gradients, OnDevice scale)
+    : gradients_(std::move(gradients)), scale_(std::move(scale)), is_taken_(Shape{1}, scale_.scale.context()) {}
+
+void ScaledLoss::Decision::queue() const {
+  check_finite(gradients_, {.out = {is_taken_}});
+  invoke(adapt_loss_scale, {is_taken_, scale_.state}, {}, {.out = {scale_.scale, scale_.inverse}});
+}
+
+void ScaledLoss::Decision::mark_written() const {
+  for (const NDArray& written : {is_taken_, scale_.state, scale_.scale, scale_.inverse}) written.storage().bump();
+}
+
+bool ScaledLoss::Decision::is(const std::vector<NDArray>& gradients, const OnDevice& scale) const {
+  const auto same = [](const NDArray& a, const NDArray& b) { return a.same_memory(b); };
+  return std::ranges::equal(gradients, gradients_, same) && same(scale.scale, scale_.scale) &&
+         same(scale.inverse, scale_.inverse) && same(scale.state, scale_.state);
+}
+
+std::shared_ptr<const ScaledLoss::Decision> ScaledLoss::decide(const DataParallelExecutorGroup& group) {
   const NamedArrays& arrays = group.execs()[0]->arg_dict();
   OnDevice device{arrays.at(scale_name), arrays.at(inverse_scale_name), shared_->on_device().state};
   if (!device.state || device.state.context() != device.scale.context()) {
     const LossScale& now = scale();
     device.state = array({now.value(), static_cast<double>(now.good_steps())}, device.scale.context(), DType::float64);
   }
-  const NDArray finite = check_finite(gradients_of(group, 0));
-  const auto check = std::make_shared<const ArrivingArray>(finite);
-  invoke(adapt_loss_scale, {finite, device.state}, {}, {.out = {device.scale, device.inverse}});
-  shared_->follow(check, std::move(device));
-  return {finite, [check] { return is_finite(*check); }};
+  std::vector<NDArray> gradients = gradients_of(group, 0);
+  if (!decision_ || !decision_->is(gradients, device))
+    decision_ = std::make_shared<const Decision>(std::move(gradients), std::move(device));
+  return decision_;
+}
+
+std::function<bool()> ScaledLoss::decided() {
+  const auto check = std::make_shared<const ArrivingArray>(decision_->is_taken_);
+  shared_->follow(check, decision_->scale_);
+  return [check] { return is_finite(*check); };
 }
 
 }  // namespace symbind

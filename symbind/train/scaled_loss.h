@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "symbind/exec/following_work.h"
 #include "symbind/kvstore/kvstore.h"
 #include "symbind/train/arriving_array.h"
 #include "symbind/train/executor_group.h"
@@ -40,7 +41,10 @@ class ScaledLoss {
 
   // Call before forward: writes the scale to executors that do not have the current value.
   void write(const DataParallelExecutorGroup& group);
-  void forget_executors() { written_.clear(); }
+  void forget_executors() {
+    written_.clear();
+    decision_ = nullptr;
+  }
 
   // After backward, or the exchange where sums are checked: starts to check the gradients.
   void start_check(const DataParallelExecutorGroup& group);
@@ -50,12 +54,11 @@ class ScaledLoss {
   bool finish_step(const DataParallelExecutorGroup& group, KVStore* store);
 
   // The same without waiting, where all gradients are on the one context of the group: its device decides, and adapts
-  // the scale.
-  struct QueuedStep {
-    NDArray is_taken;                // on the device: 0 if not
-    std::function<bool()> decision;  // waits for it
-  };
-  QueuedStep queue_step(const DataParallelExecutorGroup& group);
+  // the scale. decide() returns that work, the same object as long as it is the same; decided() is called when it was
+  // queued.
+  class Decision;
+  std::shared_ptr<const Decision> decide(const DataParallelExecutorGroup& group);
+  std::function<bool()> decided();  // returns whether the step is taken, for which it waits
 
  private:
   struct OnDevice {
@@ -80,7 +83,26 @@ class ScaledLoss {
 
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::vector<ArrivingArray> checks_;                          // per context: 1 if its gradients are finite
+  std::shared_ptr<const Decision> decision_;                   // that decide() returned
   std::vector<std::pair<const Executor*, uint64_t>> written_;  // per context: its executor and the version written last
+};
+
+// The work of a device that checks gradients and adapts the scale of the loss.
+class ScaledLoss::Decision final : public FollowingWork {
+ public:
+  Decision(std::vector<NDArray> gradients, OnDevice scale);
+  void queue() const override;
+  void mark_written() const override;
+
+  const NDArray& is_taken() const { return is_taken_; }  // on the device: 0 if not
+
+ private:
+  friend class ScaledLoss;
+  bool is(const std::vector<NDArray>& gradients, const OnDevice& scale) const;
+
+  std::vector<NDArray> gradients_;
+  OnDevice scale_;
+  NDArray is_taken_;
 };
 
 }  // namespace symbind

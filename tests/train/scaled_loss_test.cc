@@ -55,6 +55,16 @@ std::pair<double, double> factors(const Module& module) {
   return {arrays.at("_loss_scale").item(), arrays.at("_inverse_loss_scale").item()};
 }
 
+struct QueuedStep {
+  NDArray is_taken;
+  std::function<bool()> decision;
+};
+QueuedStep queue_step(ScaledLoss& loss, const DataParallelExecutorGroup& group) {
+  const auto decision = loss.decide(group);
+  decision->queue();
+  return {decision->is_taken(), loss.decided()};
+}
+
 TEST(ScaledLossOnADevice, IsAdaptedAsOnTheHost) {
   const std::unique_ptr<Module> module = make_module();
   const DataParallelExecutorGroup& group = *module->exec_group();
@@ -65,7 +75,7 @@ TEST(ScaledLossOnADevice, IsAdaptedAsOnTheHost) {
     set_gradients(*module, finite);
     queued.write(group);
     ASSERT_EQ(factors(*module).first, expected.value()) << "in step " << i;
-    const ScaledLoss::QueuedStep step = queued.queue_step(group);
+    const QueuedStep step = queue_step(queued, group);
     expected.finish_step(finite);
     EXPECT_EQ(step.is_taken.item(), finite ? 1 : 0);
     EXPECT_EQ(step.decision(), finite);
@@ -90,7 +100,7 @@ TEST(ScaledLossOnADevice, ChangesPlacesWithTheHost) {
     scaled.write(group);
     EXPECT_EQ(factors(*module).first, expected.value());
     const bool taken =
-        by_device ? scaled.queue_step(group).is_taken.item() != 0 : scaled.finish_step(group, /*store=*/nullptr);
+        by_device ? queue_step(scaled, group).is_taken.item() != 0 : scaled.finish_step(group, /*store=*/nullptr);
     EXPECT_EQ(taken, finite);
     expected.finish_step(finite);
   }
@@ -101,6 +111,20 @@ TEST(ScaledLossOnADevice, ChangesPlacesWithTheHost) {
   EXPECT_EQ(factors(*module), (std::pair<double, double>{4, 0.25}));
 }
 
+TEST(ScaledLossOnADevice, IsTheSameWorkUntilItsArraysChange) {
+  const std::unique_ptr<Module> module = make_module();
+  const DataParallelExecutorGroup& group = *module->exec_group();
+  ScaledLoss loss;
+  set_gradients(*module, true);
+  loss.write(group);
+  queue_step(loss, group);
+  const auto first = loss.decide(group);
+  queue_step(loss, group);
+  EXPECT_EQ(loss.decide(group), first);
+  loss.set_scale(LossScale(4, 7));
+  EXPECT_NE(loss.decide(group), first) << "the device gets the scale of the host";
+}
+
 TEST(ScaledLossOnADevice, IsThatOfTheModuleThatRanLast) {
   const std::unique_ptr<Module> one = make_module(), other = make_module();
   ScaledLoss first, second;
@@ -108,11 +132,11 @@ TEST(ScaledLossOnADevice, IsThatOfTheModuleThatRanLast) {
   for (const bool finite : {false, true, false}) {
     set_gradients(*one, finite);
     first.write(*one->exec_group());
-    first.queue_step(*one->exec_group());
+    queue_step(first, *one->exec_group());
     second.write(*other->exec_group());
     EXPECT_EQ(factors(*other), factors(*one));
     set_gradients(*other, finite);
-    second.queue_step(*other->exec_group());
+    queue_step(second, *other->exec_group());
     first.write(*one->exec_group());
     EXPECT_EQ(factors(*one), factors(*other));
   }
