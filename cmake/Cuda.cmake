@@ -1,7 +1,9 @@
 # Finds CUDA, enables its language and sets SYMBIND_HAVE_CUDA. C++20 in kernels needs CUDA 12; loading kernels compiled
 # at run time without linking the driver needs 12.8. cuDNN 9 is looked for beside it, in the system and in .venv (PyPI:
 # nvidia-cudnn-cu12, nvidia-cudnn-cu13); another is named by CUDNN_ROOT. Without it convolutions run on the GPU by
-# slower kernels of our own.
+# slower kernels of our own, and most recurrent layers on the host.
+
+include(CudaArchitectures)
 
 set(SYMBIND_HAVE_CUDA OFF)
 set(SYMBIND_HAVE_CUDNN OFF)
@@ -10,10 +12,9 @@ if(SYMBIND_CUDA)
   include(CheckLanguage)
   find_package(CUDAToolkit 12.8 QUIET)
   # Must be set before the language is enabled: the default of older CMakes is an architecture newer CUDAs have dropped.
-  # One architecture halves the time of a build; newer GPUs compile its intermediate code when they first run a kernel.
-  # Name yours, "80-real;90", to spare them that.
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES "80" CACHE STRING "GPU architectures to build for")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND "$ENV{CUDAARCHS}" STREQUAL "")
+    symbind_default_architectures(architectures "${CUDAToolkit_NVCC_EXECUTABLE}")
+    set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "GPU architectures to build for")
   endif()
   check_language(CUDA)
   set(missing_libraries)
