@@ -1,6 +1,7 @@
 #include "symbind/core/parts.h"
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -27,6 +28,15 @@ TEST(Parts, CountTheGpusThatContextsName) {
   const auto cuda = std::ranges::find(all, "CUDA", &Part::name);
   ASSERT_NE(cuda, all.end());
   EXPECT_EQ(cuda->usable, num_gpus() > 0);
+}
+
+TEST(Parts, SayWhatTheKernelsOfGpusWereCompiledFor) {
+  const std::vector<Part> all = parts();
+  const auto cuda = std::ranges::find(all, "CUDA", &Part::name);
+  ASSERT_NE(cuda, all.end());
+  if (cuda->details == "Symbind was built without CUDA") GTEST_SKIP() << cuda->details;
+  EXPECT_TRUE(std::regex_search(cuda->details, std::regex(R"(^built with \d+\.\d, kernels for \d+\.\d(, \d+\.\d)*)")))
+      << cuda->details;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "symbind/backend/cuda/architectures.h"
 #include "symbind/backend/cuda/cublas_lt.h"
 #include "symbind/backend/cuda/faults.h"
 #include "symbind/core/device_queue.h"
@@ -203,6 +204,7 @@ std::unique_ptr<Device> make_gpu_device(Context context) {
   }
   require(context.id >= 0 && context.id < count, context, " is not available: this machine has ", count,
           count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+  cuda_backend::check_architecture(context);
   return std::make_unique<cuda_backend::CudaDevice>(context);
 }
 

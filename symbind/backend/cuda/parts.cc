@@ -1,3 +1,4 @@
+#include "symbind/backend/cuda/architectures.h"
 #include "symbind/backend/cuda/check.h"
 #include "symbind/backend/cuda/cublas.h"
 #include "symbind/backend/cuda/cublas_lt.h"
@@ -5,6 +6,7 @@
 #include "symbind/backend/cuda/cufft_library.h"
 #include "symbind/backend/cuda/cusolver.h"
 #include "symbind/backend/cuda/nvrtc_library.h"
+#include "symbind/backend/gpu_architectures.h"
 #include "symbind/core/device.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
@@ -15,17 +17,18 @@ namespace {
 
 std::string version_text(int version) { return join(version / 1000, ".", version % 1000 / 10); }
 
-// The runtime that was built in, and what the driver supports.
+// The runtime that was built in, what kernels were compiled for, and what the driver supports.
 Part cuda_part() {
   int runtime = 0, driver = 0, count = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
   const cudaError_t status = cudaGetDeviceCount(&count);
   cudaGetLastError();
-  const std::string built = join("built with ", version_text(runtime));
-  if (status == cudaSuccess && count > 0) return {"CUDA", true, join(built, ", driver for ", version_text(driver))};
+  const std::string built = join("built with ", version_text(runtime), ", kernels for ",
+                                 capability_text(cuda_backend::built_architectures()));
+  if (status == cudaSuccess && count > 0) return {"CUDA", true, join(built, "; driver for ", version_text(driver))};
   if (driver == 0) return {"CUDA", false, join(built, "; this machine has no driver of an NVIDIA GPU")};
-  return {"CUDA", false, join(built, ", driver for ", version_text(driver), ": ", cudaGetErrorString(status))};
+  return {"CUDA", false, join(built, "; driver for ", version_text(driver), ": ", cudaGetErrorString(status))};
 }
 
 Part gpu_part(int id) {
@@ -33,9 +36,14 @@ Part gpu_part(int id) {
   const cudaError_t status = cudaGetDeviceProperties(&properties, id);
   const std::string name = join("gpu(", id, ")");
   if (status != cudaSuccess) return {name, false, cudaGetErrorString(status)};
-  return {name, true,
-          join(properties.name, ", compute capability ", properties.major, ".", properties.minor, ", ",
-               properties.totalGlobalMem >> 20, " MiB")};
+  const std::string gpu = join(properties.name, ", compute capability ", properties.major, ".", properties.minor, ", ",
+                               properties.totalGlobalMem >> 20, " MiB");
+  const auto& built_for = cuda_backend::built_architectures();
+  const int capability = cuda_backend::compute_capability(id);
+  if (const std::string problem = architecture_problem(built_for, capability); !problem.empty())
+    return {name, false, join(gpu, ": ", problem)};
+  const std::string warning = architecture_warning(built_for, capability);
+  return {name, true, warning.empty() ? gpu : join(gpu, ": ", warning)};
 }
 
 }  // namespace
