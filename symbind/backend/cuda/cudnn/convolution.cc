@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "symbind/backend/cuda/architectures.h"
 #include "symbind/backend/cuda/conv_few_rows.h"
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_image.h"
@@ -19,6 +20,7 @@
 #include "symbind/backend/cuda/cudnn/engine.h"
 #include "symbind/backend/cuda/cudnn/trial.h"
 #include "symbind/backend/cuda/cudnn_part.h"
+#include "symbind/backend/gpu_architectures.h"
 #include "symbind/backend/tuning_file.h"
 #include "symbind/core/cache_folder.h"
 #include "symbind/passes/passes.h"
@@ -169,7 +171,7 @@ std::string conditions_of(const CudaDevice& device) {
   cudaGetDeviceProperties(&properties, device.id());
   cudaDriverGetVersion(&driver);
   return join(properties.name, ", ", properties.multiProcessorCount, " multiprocessors, driver ", driver, ", cuDNN ",
-              cudnnGetVersion(), ", kernels ", own_kernels);
+              cudnnGetVersion(), ", kernels ", own_kernels, " for ", capability_text(built_architectures()));
 }
 
 class Library {
