@@ -2,11 +2,12 @@
 
 set(SYMBIND_ONEDNN AUTO CACHE STRING "oneDNN kernels on the CPU: AUTO (where found), ON (required) or OFF")
 set(SYMBIND_CUDA AUTO CACHE STRING "the GPU backend: AUTO (where CUDA is found), ON (required) or OFF")
+set(SYMBIND_CUDNN AUTO CACHE STRING "cuDNN on GPUs: AUTO (where found; `pip install` requires it beside CUDA), ON (required) or OFF")
 set(SYMBIND_PYTHON AUTO CACHE STRING "the Python package: AUTO (where nanobind is found), ON (required) or OFF")
 set(SYMBIND_IMAGES AUTO CACHE STRING "JPEG and PNG images: AUTO (where libjpeg and libpng are found), ON (required) or OFF")
 set(SYMBIND_MPI AUTO CACHE STRING "stores over several workers: AUTO (where Open MPI is found), ON (required) or OFF")
 set(SYMBIND_NCCL AUTO CACHE STRING "stores over several GPUs by NCCL: AUTO (where CUDA and NCCL are found), ON (required) or OFF")
-foreach(option SYMBIND_ONEDNN SYMBIND_CUDA SYMBIND_PYTHON SYMBIND_IMAGES SYMBIND_MPI SYMBIND_NCCL)
+foreach(option SYMBIND_ONEDNN SYMBIND_CUDA SYMBIND_CUDNN SYMBIND_PYTHON SYMBIND_IMAGES SYMBIND_MPI SYMBIND_NCCL)
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
 option(SYMBIND_OPENMP "run CPU kernels on several threads" ON)
