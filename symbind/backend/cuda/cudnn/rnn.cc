@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "symbind/backend/cuda/cudnn/descriptor.h"
+#include "symbind/backend/cuda/cudnn_part.h"
 #include "symbind/backend/cuda/rnn_plan.h"
 
 namespace symbind::cuda_backend {
@@ -213,7 +214,10 @@ class Plan final : public RnnPlan {
 }  // namespace cudnn
 
 std::shared_ptr<RnnPlan> find_rnn(CudaDevice& device, const RnnProblem& problem, std::string* reason) {
-  if (*reason = cudnn::cudnn_library.problem(); !reason->empty()) return nullptr;
+  if (*reason = cudnn::cudnn_library.problem(); !reason->empty()) {
+    warn_without_cudnn();
+    return nullptr;
+  }
   try {
     const CurrentDevice current(device.id());
     auto handle = std::static_pointer_cast<cudnn::Handle>(
