@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Everything there is to learn from a machine with a GPU, in one go: builds with CUDA (and without oneDNN, which such a
 # machine may lack), runs the tests, times networks beside JAX and PyTorch, and prints a table of what happened. A part that
-# fails or takes too long does not keep the others from running. The tests take less than ten minutes on 16 cores, and so
-# does bench.
+# fails or takes too long does not keep the others from running.
+#
+# A PART, or two of them, takes less than ten minutes on 16 cores, all of them take longer. To divide a run, choose parts, and
+# of one part a shard (DEVICE_CHECK_SHARD) or tests (DEVICE_CHECK_FILTER); all runs share the build in build/device.
 #
 # usage: tools/device_check.sh [PART...]
 #   cuda       the tests of the CUDA backend, and networks with poisoned memory
@@ -16,6 +18,8 @@
 # Without a PART: cuda, tests, python.
 #   DEVICE_CHECK_SECONDS=570   when to stop
 #   DEVICE_CHECK_FILTER=…      the tests of cuda and of sanitize, as for --gtest_filter
+#   DEVICE_CHECK_SHARD=1/2     the first of two runs that together do the jobs of cuda, tests, python and sanitize; 2/2: the other
+#   DEVICE_CHECK_ARCHITECTURES=90   what kernels are compiled for, as in CMAKE_CUDA_ARCHITECTURES
 #   DEVICE_CHECK_TOOLS=…       what sanitize runs: racecheck and memcheck
 #   DEVICE_CHECK_GO_ON=1       bench keeps the rows of the call before and measures only what that had no time for
 #   SYMBIND_LAPACK_LIBRARY=…   libscipy_openblas.so; without it one that SciPy brought is used, and where there is none, tests
@@ -28,6 +32,11 @@ parts=("$@")
 for wanted in "${parts[@]}"; do
   [[ " cuda sanitize bench tests python operators " == *" $wanted "* ]] || { echo "unknown part $wanted" >&2; exit 2; }
 done
+shard=${DEVICE_CHECK_SHARD:-1/1}
+if ! [[ $shard =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || ((${shard%/*} > ${shard#*/})); then
+  echo "DEVICE_CHECK_SHARD=$shard is not of the form 1/2" >&2
+  exit 2
+fi
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 build=build/device
 log=$build/log
@@ -74,13 +83,13 @@ gtest_jobs() {
   done
 }
 
-# run_jobs NAME SECONDS: the commands of standard input, a line each, as many concurrently as there are cores. Each has two
-# cores: test programs that all used all of them would spend their time waiting for each other's threads.
+# run_jobs NAME SECONDS: the commands of standard input, a line each, that are in this run's shard, as many concurrently as there
+# are cores. Each has two cores: test programs that all used all of them would spend their time waiting for each other's threads.
 run_jobs() {
   local name=$1 folder=$log/$1
   rm -rf "$folder"
   mkdir -p "$folder"
-  nl -ba -w 1 -s ' ' >"$folder/commands"
+  nl -ba -w 1 -s ' ' | awk -v own="${shard%/*}" -v all="${shard#*/}" 'NR % all == own % all' >"$folder/commands"
   [[ -s $folder/commands ]] || return 0
   part "$name" "$2" xargs -a "$folder/commands" -d '\n' -P "$jobs" --process-slot-var=SLOT -n 1 bash -c '
     cores=('"${cores[*]}"') number=${2%% *}
@@ -125,7 +134,8 @@ fi
 generator=()
 command -v ninja >/dev/null && generator=(-G Ninja)
 part configure 60 cmake -S . -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DSYMBIND_ONEDNN=OFF \
-  -DSYMBIND_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=90 -DSYMBIND_BUILD_EXAMPLES=OFF -DSYMBIND_WERROR=OFF "${lapack[@]}"
+  -DSYMBIND_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES="${DEVICE_CHECK_ARCHITECTURES:-90}" -DSYMBIND_BUILD_EXAMPLES=OFF \
+  -DSYMBIND_WERROR=OFF "${lapack[@]}"
 
 # All in one call: no core waits for the last file of a part.
 targets=()
@@ -172,6 +182,7 @@ run_jobs tests 400 < <(all_jobs)
 sanitize_jobs() {
   local own='CudaBatchNormPair.*:CudaReluSigns.*:CudaStatistics.*:CudaProduct.*:Cuda/OneFirstLayer.*:CudaMaxPool.*'
   own+=':CudaUpdate.*:CudaScaledLoss.*:CudaGradientWatch.*:CudaLayers.*:CudaMoves.*:CudaOps.*'
+  own+=':CudaTransferTest.UploadsConvert*:CudaFewRows.*:CudaImage*:CudaStep.*:FollowedSteps.*:CudaMetric*'
   for tool in ${DEVICE_CHECK_TOOLS:-racecheck memcheck}; do
     gtest_jobs "$backend" 999 "${DEVICE_CHECK_FILTER:-$own}" "timeout 150 compute-sanitizer --tool $tool --error-exitcode 1"
   done
