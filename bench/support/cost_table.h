@@ -13,35 +13,11 @@
 
 #include "symbind/symbind.h"
 
+#include "bench/support/operator_class.h"
+
 namespace bench {
 
 using namespace symbind;
-
-// Operators that are in no class are one of their own.
-inline std::string class_of(const std::string& op) {
-  static const std::map<std::string, std::vector<std::string>> classes = {
-      {"convolution forward", {"Convolution", "_Convolution_Fused"}},
-      {"convolution forward with statistics", {"_Convolution_Statistics"}},
-      {"convolution data gradient", {"_backward_Convolution_data"}},
-      {"convolution weight gradient", {"_backward_Convolution_weight"}},
-      {"BatchNorm forward", {"BatchNorm", "_BatchNorm_Relu", "_BatchNorm_recompute"}},
-      {"BatchNorm forward, given statistics", {"_BatchNorm_Given_Sums"}},
-      {"BatchNorm backward", {"_backward_BatchNorm", "_backward_BatchNorm_Relu"}},
-      {"pooling forward", {"Pooling"}},
-      {"pooling backward", {"_backward_Pooling"}},
-      {"products", {"FullyConnected", "_FullyConnected_Activation", "_FullyConnected_Transposed", "dot", "batch_dot"}},
-      {"elementwise",
-       {"_pointwise", "_pointwise_cell", "Activation", "_backward_Activation", "elemwise_add", "add_n", "broadcast_mul",
-        "relu"}},
-      {"loss", {"SoftmaxOutput", "_backward_SoftmaxOutput"}},
-      {"copies, reorders and casts",
-       {"_reorder", "_copy", "_CrossDeviceCopy", "amp_cast", "amp_multicast", "Cast", "_cast_like"}},
-      {"update", {"multi_sgd_mom_update"}},
-      {"overflow check", {"multi_all_finite"}}};
-  for (const auto& [name, members] : classes)
-    if (std::ranges::find(members, op) != members.end()) return name;
-  return op;
-}
 
 // Bytes read and written per second by the copy of a large array: what a kernel that computes nothing reaches.
 inline double copy_bandwidth(Context context) {
@@ -99,6 +75,7 @@ inline std::vector<OperatorCost> by_class(const std::vector<OperatorCost>& costs
 }
 
 inline void print_cost_table(std::ostream& out, const std::vector<OperatorCost>& costs, double copy) {
+  constexpr int class_width = 36;
   OperatorCost all{.op = "together"};
   for (const OperatorCost& cost : costs) {
     all.steps += cost.steps;
@@ -107,16 +84,16 @@ inline void print_cost_table(std::ostream& out, const std::vector<OperatorCost>&
   }
   std::vector<OperatorCost> rows = by_class(costs);
   rows.push_back(all);
-  out << std::left << std::setw(30) << "class" << std::right << std::setw(7) << "steps" << std::setw(11) << "ms"
-      << std::setw(7) << "%" << std::setw(11) << "MB" << std::setw(9) << "GB/s" << std::setw(11) << "of copy\n"
+  out << std::left << std::setw(class_width) << "class" << std::right << std::setw(7) << "steps" << std::setw(11)
+      << "ms" << std::setw(7) << "%" << std::setw(11) << "MB" << std::setw(9) << "GB/s" << std::setw(11) << "of copy\n"
       << std::fixed;
   for (const OperatorCost& row : rows) {
     const auto bytes = static_cast<double>(row.bytes);
     const double rate = row.seconds > 0 ? bytes / row.seconds : 0;
-    out << std::left << std::setw(30) << row.op << std::right << std::setw(7) << row.steps << std::setprecision(3)
-        << std::setw(11) << 1e3 * row.seconds << std::setprecision(1) << std::setw(7) << 100 * row.seconds / all.seconds
-        << std::setw(11) << bytes / 1e6 << std::setw(9) << rate / 1e9 << std::setprecision(2) << std::setw(10)
-        << rate / copy << "\n";
+    out << std::left << std::setw(class_width) << row.op << std::right << std::setw(7) << row.steps
+        << std::setprecision(3) << std::setw(11) << 1e3 * row.seconds << std::setprecision(1) << std::setw(7)
+        << 100 * row.seconds / all.seconds << std::setw(11) << bytes / 1e6 << std::setw(9) << rate / 1e9
+        << std::setprecision(2) << std::setw(10) << rate / copy << "\n";
   }
   out << "A copy of 256 MiB: " << std::setprecision(1) << copy / 1e9
       << " GB/s. Each step is waited for, so the sum is more than a step takes.\n"
