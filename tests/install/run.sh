@@ -31,6 +31,13 @@ for trace in "$venv" "$build" "$work/first"; do
   if grep -rF "$trace" "$work/moved/lib"*/cmake; then fail "the CMake package refers to $trace"; fi
 done
 
+# Asserts and debug information may name sources. A wheel has the same code (tests/python/wheel).
+if grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$build/CMakeCache.txt"; then
+  for trace in "$(cd "$here/../.." && pwd)/symbind/" "$build"; do
+    if grep -qF "$trace" "$library"; then fail "libsymbind.so contains $trace"; fi
+  done
+fi
+
 echo "-- CUDA is not needed to start, and none of its symbols is exported"
 if readelf -d "$library" | grep NEEDED | grep -E "libcud|libcublas|libnvrtc|libnccl"; then
   fail "libsymbind.so cannot be loaded without CUDA"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a wheel as `pip install .` does, with nothing but what pyproject.toml asks for, installs it in every way pip knows
-# and trains a small network with each, where neither the tree nor the build can be seen. CUDA is left out: it would add
-# minutes and nothing to check.
+# and trains a small network with each, where neither the tree nor the build can be seen. CUDA is left out, since it would add
+# minutes; what it changes is checked by configure.cmake.
 #
 # usage: run.sh PYTHON
 set -euo pipefail
