@@ -1,5 +1,5 @@
-"""PyTorch on a GPU: one JSON row per case, of the faster variant. Training is timed in groups of ten steps, a
-prediction until its result is on the host."""
+"""PyTorch on a GPU: one JSON row per case, of the fastest of the variants that are asked for. Training is timed in
+groups of ten steps, a prediction until its result is on the host."""
 
 import gc
 import sys
