@@ -7,6 +7,7 @@
 #include "symbind/ops/conv_statistics.h"
 #include "symbind/ops/convert_arrays.h"
 #include "symbind/ops/loss_scale.h"
+#include "symbind/ops/metric_sums.h"
 #include "symbind/ops/pointwise.h"
 #include "symbind/ops/pool_indices.h"
 #include "symbind/ops/relu_signs.h"

@@ -448,10 +448,11 @@ TEST(CudaOpCases, CoverEveryImplementation) {
                          "_BatchNorm_Add_Relu_recompute", "_reorder"})
     tried.insert(op);
   for (const char* op : {"_Convolution_Statistics", "_BatchNorm_Given_Sums"})
-    tried.insert(op);                                                           // cuda_statistics_test.cc
-  tried.insert("_Pooling_Indices");                                             // cuda_pool_test.cc
-  for (const char* op : {"_Relu_Signs", "_BatchNorm_Signs"}) tried.insert(op);  // cuda_relu_signs_test.cc
-  tried.insert("_BatchNorm_Pair");                                              // cuda_batch_norm_pair_test.cc
+    tried.insert(op);                                                             // cuda_statistics_test.cc
+  tried.insert("_Pooling_Indices");                                               // cuda_pool_test.cc
+  for (const char* op : {"_Relu_Signs", "_BatchNorm_Signs"}) tried.insert(op);    // cuda_relu_signs_test.cc
+  tried.insert("_BatchNorm_Pair");                                                // cuda_batch_norm_pair_test.cc
+  for (const char* op : {"_metric_sums", "_take_metric_sums"}) tried.insert(op);  // cuda_metric_test.cc
   for (const OpDef* op : OpRegistry::get().all()) {
     // What a user can call runs on every device in tests/ops, with its gradient.
     if (!op->internal || op->name.starts_with("_backward")) continue;

@@ -112,6 +112,8 @@ const std::vector<std::string>& operators_of_passes() {
                                               "_scale_gradient",
                                               "_convert_arrays",
                                               "_adapt_loss_scale",
+                                              "_metric_sums",
+                                              "_take_metric_sums",
                                               "_sum_to_like",
                                               "_spread_like",
                                               "_Convolution_Fused",
