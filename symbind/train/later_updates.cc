@@ -4,6 +4,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "symbind/train/metric_arrays.h"
 #include "symbind/train/metrics.h"
 
 namespace symbind {
@@ -15,9 +16,21 @@ bool LaterUpdates::allowed_for(const EvalMetric& metric) {
                               MSE, RMSE, Loss, Torch, Caffe, PearsonCorrelation, PCC>();
 }
 
-void LaterUpdates::add(EvalMetric& metric, Arrays arrays) {
+LaterUpdates& LaterUpdates::of(EvalMetric& metric) {
   if (!metric.later_) metric.later_ = std::make_unique<LaterUpdates>();
-  LaterUpdates& updates = *metric.later_;
+  return *metric.later_;
+}
+
+std::shared_ptr<DeviceCount> LaterUpdates::count_on(EvalMetric& metric, Context context) {
+  LaterUpdates& updates = of(metric);
+  const std::lock_guard lock(updates.mutex_);
+  std::shared_ptr<DeviceCount>& count = updates.on_devices_[context];
+  if (!count) count = std::make_shared<DeviceCount>(context);
+  return count;
+}
+
+void LaterUpdates::add(EvalMetric& metric, Arrays arrays) {
+  LaterUpdates& updates = of(metric);
   const std::lock_guard lock(updates.mutex_);
   updates.waiting_.push_back(std::move(arrays));
   updates.count_arrived(metric);
@@ -36,11 +49,26 @@ void LaterUpdates::finish(EvalMetric& metric) {
   const std::lock_guard lock(mutex_);
   if (counting_) return;
   while (!waiting_.empty()) count_first(metric);
+  for (const auto& [context, on_device] : on_devices_)
+    if (const auto taken = on_device->take()) count_taken(metric, *taken);
 }
 
 void LaterUpdates::discard() {
   const std::lock_guard lock(mutex_);
   waiting_.clear();
+  for (const auto& [context, on_device] : on_devices_) on_device->discard();
+}
+
+template <class Update>
+void LaterUpdates::count(const Update& update) {
+  counting_ = true;
+  try {
+    update();
+  } catch (...) {
+    counting_ = false;
+    throw;
+  }
+  counting_ = false;
 }
 
 void LaterUpdates::count_first(EvalMetric& metric) {
@@ -51,14 +79,12 @@ void LaterUpdates::count_first(EvalMetric& metric) {
     for (const ArrivingArray& each : arriving) arrays.push_back(each.get());
     return arrays;
   };
-  counting_ = true;
-  try {
-    metric.update(on_host(first.labels), on_host(first.preds));
-  } catch (...) {
-    counting_ = false;
-    throw;
-  }
-  counting_ = false;
+  count([&] { metric.update(on_host(first.labels), on_host(first.preds)); });
+}
+
+void LaterUpdates::count_taken(EvalMetric& metric, const DeviceCount::Taken& taken) {
+  count([&] { metric.count(taken.sum, taken.instances); });
+  if (taken.failed) metric::fail_label(metric.name(), taken.label, taken.classes);
 }
 
 }  // namespace symbind

@@ -37,8 +37,7 @@ void CrossEntropy::update(const std::vector<NDArray>& labels, const std::vector<
     const AxisView rows = rows_along(pred.shape(), 1, name());
     std::vector<int64_t> wanted = classes_of(label);
     for (int64_t& value : wanted) {
-      require(value < rows.length && value >= -rows.length, "[", name(), "] a label must be below the ", rows.length,
-              " classes: ", class_text(value));
+      if (value >= rows.length || value < -rows.length) fail_label(name(), value, rows.length);
       if (value < 0) value += rows.length;  // counts from the end
     }
     visit_probabilities(pred, rows, wanted, [&](const auto& at) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "symbind/train/counting_work.h"
 #include "symbind/train/later_updates.h"
 #include "symbind/train/metric_arrays.h"
 #include "symbind/train/metrics.h"
@@ -13,25 +14,6 @@ namespace {
 
 EvalMetric::NameValues mean_of(const std::string& name, double sum, int64_t instances) {
   return {{name, instances == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(instances)}};
-}
-
-// The arrays with the wanted names, in that order; all when none are named.
-std::vector<NDArray> chosen(const std::string& metric, const char* what, const NamedList& arrays,
-                            const std::vector<std::string>& wanted) {
-  std::vector<NDArray> result;
-  if (wanted.empty())
-    for (const auto& [name, array] : arrays) result.push_back(array);
-  for (const std::string& name : wanted) {
-    const auto found =
-        std::find_if(arrays.begin(), arrays.end(), [&](const auto& entry) { return entry.first == name; });
-    if (found == arrays.end()) {
-      std::vector<std::string> there;
-      for (const auto& entry : arrays) there.push_back(entry.first);
-      fail("[", metric, "] unknown ", what, " '", name, "'; there are ", comma_separated(there));
-    }
-    result.push_back(found->second);
-  }
-  return result;
 }
 
 }  // namespace
@@ -53,17 +35,21 @@ EvalMetric& EvalMetric::operator=(const EvalMetric& other) {
 
 void EvalMetric::update_dict(const NamedList& labels, const NamedList& preds) {
   const InUse use = in_use("update_dict");
-  update(chosen(name(), "label", labels, options_.label_names), chosen(name(), "output", preds, options_.output_names));
+  update(metric::chosen(name(), "label", labels, options_.label_names),
+         metric::chosen(name(), "output", preds, options_.output_names));
 }
 
 void EvalMetric::update_dict_later(const NamedList& labels, const NamedList& preds) {
+  const std::vector<FollowingWorkPtr> work = counting_work(*this, labels, preds, {});
+  for (const FollowingWorkPtr& piece : work) piece->queue();
+  if (!work.empty()) return;
   const auto is_on_device = [](const auto& entry) { return !entry.second.storage().device().is_host(); };
   if (std::ranges::none_of(preds, is_on_device) || !LaterUpdates::allowed_for(*this)) return update_dict(labels, preds);
   const auto arriving = [](const std::vector<NDArray>& arrays) {
     return std::vector<ArrivingArray>(arrays.begin(), arrays.end());
   };
-  LaterUpdates::add(*this, {arriving(chosen(name(), "label", labels, options_.label_names)),
-                            arriving(chosen(name(), "output", preds, options_.output_names))});
+  LaterUpdates::add(*this, {arriving(metric::chosen(name(), "label", labels, options_.label_names)),
+                            arriving(metric::chosen(name(), "output", preds, options_.output_names))});
 }
 
 // Only a metric that was updated, and so is not const, has any.
@@ -165,17 +151,6 @@ const EvalMetricPtr& Composite::get_metric(size_t index) const {
 void Composite::update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) {
   for (const EvalMetricPtr& metric : metrics_) metric->update(labels, preds);
 }
-
-namespace {
-
-NamedList visible(const NamedList& arrays, const std::vector<std::string>& names) {
-  NamedList result;
-  for (const auto& entry : arrays)
-    if (names.empty() || std::find(names.begin(), names.end(), entry.first) != names.end()) result.push_back(entry);
-  return result;
-}
-
-}  // namespace
 
 // Its own names restrict what its parts see.
 void Composite::update_dict(const NamedList& labels, const NamedList& preds) {

@@ -42,9 +42,12 @@ class EvalMetric {
   virtual void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) = 0;
   // By name, as a module passes them; selects those it reads. Labels and outputs are paired in their order.
   virtual void update_dict(const NamedList& labels, const NamedList& preds);
-  // The same without waiting for a GPU, for the built-in metrics; others are updated immediately. The arrays, which may
-  // be overwritten when this returns, are copied to the host meanwhile, and counted by a later update or by the next
-  // call that reads or changes the metric. The values are the same; an error of the update is thrown by that call.
+  // The same without waiting for a GPU, for the built-in metrics; others are updated immediately. The arrays may be
+  // overwritten when this returns. Where all are on one GPU, it counts accuracies, likelihoods, losses and distances
+  // itself, and the next call that reads or changes the metric fetches the sums: counts are the same, and other sums
+  // differ by the rounding of float32, as the GPU adds in float64. Otherwise the arrays are copied to the host
+  // meanwhile, and counted by a later update or by that call, with the same values. An error of an update is thrown by
+  // the call that fetches or counts it; of several on a GPU it is that of the first.
   virtual void update_dict_later(const NamedList& labels, const NamedList& preds);
 
   virtual void reset();        // everything

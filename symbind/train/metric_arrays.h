@@ -1,4 +1,4 @@
-// Shared by metrics: arrays on the host, views along one axis, and checks of pairs.
+// Shared by metrics: arrays by name and on the host, views along one axis, and checks of pairs.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "symbind/core/axis_view.h"
 #include "symbind/core/ndarray.h"
+#include "symbind/train/metric.h"
 
 namespace symbind::metric {
 
@@ -52,11 +53,22 @@ constexpr bool is_nan(T value) {
 }
 
 AxisView rows_along(const Shape& shape, int64_t axis, const std::string& metric);
+// An array of one axis counts as a column where numbers are compared.
+Shape with_columns(const Shape& shape);
+
+// The arrays with the wanted names, in that order; all when none are named. `what` they are is for the error.
+std::vector<NDArray> chosen(const std::string& metric, const char* what, const NamedList& arrays,
+                            const std::vector<std::string>& wanted);
+// Those of the named arrays that there are, in their own order; all when none are named.
+NamedList visible(const NamedList& arrays, const std::vector<std::string>& names);
 
 // There must be as many labels as predictions; both may be empty.
 void check_counts(const std::string& metric, const std::vector<NDArray>& labels, const std::vector<NDArray>& preds);
 [[noreturn]] void fail_shapes(const std::string& metric, const std::string& rule, const NDArray& label,
                               const NDArray& pred);
+
+// A label that cross entropy does not count.
+[[noreturn]] void fail_label(const std::string& metric, int64_t label, int64_t classes);
 
 // The classes in a label: truncated as by a cast to int.
 std::vector<int64_t> classes_of(const NDArray& label);

@@ -1,5 +1,6 @@
-// The built-in metrics, with MXNet 1.9.1's arithmetic. Each compares pairs of a label and a prediction, on host copies
-// where the arrays are on another device. Names and arguments for EvalMetric::create are beside the classes.
+// The built-in metrics, with MXNet 1.9.1's arithmetic. Each compares pairs of a label and a prediction; update() does
+// so on host copies where the arrays are on another device. Names and arguments for EvalMetric::create are beside the
+// classes.
 #pragma once
 
 #include <array>
@@ -25,6 +26,7 @@ class Accuracy final : public EvalMetric {
  public:
   explicit Accuracy(int64_t axis = 1, Options options = {"accuracy"}) : EvalMetric(std::move(options)), axis_(axis) {}
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
+  int64_t axis() const { return axis_; }
 
  private:
   int64_t axis_;
@@ -36,6 +38,7 @@ class TopKAccuracy final : public EvalMetric {
  public:
   explicit TopKAccuracy(int64_t top_k, Options options = {"top_k_accuracy"});
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
+  int64_t top_k() const { return top_k_; }
 
  private:
   int64_t top_k_;
@@ -94,6 +97,7 @@ class CrossEntropy : public EvalMetric {
   explicit CrossEntropy(double eps = 1e-12, Options options = {"cross-entropy"})
       : EvalMetric(std::move(options)), eps_(eps) {}
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
+  double eps() const { return eps_; }
 
  private:
   double eps_;
@@ -115,6 +119,8 @@ class Perplexity final : public EvalMetric {
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override;
   NameValues get() const override;
   NameValues get_global() const override;
+  std::optional<double> ignore_label() const { return ignore_label_; }
+  int64_t axis() const { return axis_; }
 
  private:
   std::optional<double> ignore_label_;

@@ -7,8 +7,6 @@
 namespace symbind::metric {
 namespace {
 
-Shape with_columns(const Shape& shape) { return shape.rank() == 1 ? Shape{shape[0], 1} : shape; }
-
 // Converts both to one type, since the loops are compiled per type: double if the two differ.
 std::pair<NDArray, NDArray> of_one_type(const NDArray& label, const NDArray& pred) {
   if (label.dtype() == pred.dtype()) return {on_host(label), on_host(pred)};
