@@ -14,6 +14,8 @@
 #include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
+#include "symbind/train/counting_work.h"
+#include "symbind/train/loaded_input.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/names.h"
 #include "symbind/train/staged_input.h"
@@ -23,9 +25,13 @@ namespace {
 
 constexpr size_t most_bound = 16;
 
+bool is_whole(const NDArray& array, int axis, BatchSlice slice) {
+  return axis < 0 || (slice.begin == 0 && slice.end == array.shape()[axis]);
+}
+
 // The samples of a slice; an axis of -1 means the whole array.
 NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {
-  if (axis < 0 || (slice.begin == 0 && slice.end == array.shape()[axis])) return array;
+  if (is_whole(array, axis, slice)) return array;
   if (axis == 0) return array.slice(slice.begin, slice.end);
   std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
   ranges.back() = {slice.begin, slice.end};
@@ -259,6 +265,8 @@ void DataParallelExecutorGroup::collect_arrays() {
 
   data_arrays_ = by_name(split_.data_shapes);
   label_arrays_ = by_name(split_.label_shapes);
+  loaded_labels_.clear();
+  for (const std::vector<Sliced>& of_devices : label_arrays_) loaded_labels_.emplace_back(of_devices.size());
   param_arrays_ = per_device(param_names_, args);
   state_arrays_ = per_device(state_names_, args);
   aux_arrays_ = per_device(aux_names_, aux);
@@ -347,7 +355,17 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
     }
   };
   copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
-  if (!batch.label.empty()) copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+  if (batch.label.empty()) return;
+  const auto for_loaded = [&](const auto& function) {
+    for (size_t i = 0; i < loaded_labels_.size() && i < batch.label.size(); ++i)
+      if (!loaded_labels_[i].empty()) function(loaded_labels_[i][device], label_arrays_[i][device], batch.label[i]);
+  };
+  for_loaded([&](LoadedInput& loaded, const Sliced& target, const NDArray& given) {
+    sliced ? loaded.forget() : loaded.start(given, target.slice);
+  });
+  copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+  if (sliced) return;
+  for_loaded([](LoadedInput& loaded, const Sliced& target, const NDArray&) { loaded.finish(target.array); });
 }
 
 void DataParallelExecutorGroup::stage(size_t device, const DataBatch& batch) {
@@ -508,30 +526,78 @@ std::string DataParallelExecutorGroup::label_name(size_t index) const {
   return index < split_.label_shapes.size() ? split_.label_shapes[index].name : join("label", index);
 }
 
+int64_t DataParallelExecutorGroup::counted_samples(size_t device, int64_t padding) const {
+  const BatchSlice slice = split_.slices[device];
+  return std::clamp<int64_t>(split_.batch_size - padding - slice.begin, 0, slice.end - slice.begin);
+}
+
+NDArray DataParallelExecutorGroup::label_on_device(size_t device, size_t index, const NDArray& given) const {
+  if (index >= label_arrays_.size() || label_arrays_[index].empty()) return {};
+  const Sliced& own = label_arrays_[index][device];
+  return loaded_labels_[index][device].is_in(own.array, given, own.slice) ? own.array : NDArray();
+}
+
+NamedList DataParallelExecutorGroup::counted_labels(size_t device, const std::vector<NDArray>& labels, bool pre_sliced,
+                                                    int64_t counted) const {
+  NamedList named;
+  const int64_t begin = pre_sliced ? 0 : split_.slices[device].begin;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const int axis = i < split_.label_layouts.size() ? split_.label_layouts[i] : 0;
+    named.emplace_back(label_name(i), part_of(labels[i], axis, {begin, begin + counted}));
+  }
+  return named;
+}
+
+bool DataParallelExecutorGroup::is_by_sample(size_t device, size_t output) const {
+  const NDArray& array = execs_[device]->outputs()[output];
+  const BatchSlice slice = split_.slices[device];
+  const int axis = output_layouts_[output];
+  return axis >= 0 && axis < array.rank() && array.shape()[axis] == slice.end - slice.begin;
+}
+
+NamedList DataParallelExecutorGroup::counted_outputs(size_t device, int64_t counted) const {
+  NamedList named;
+  for (size_t i = 0; i < output_names_.size(); ++i) {
+    const NDArray& output = execs_[device]->outputs()[i];
+    named.emplace_back(output_names_[i],
+                       is_by_sample(device, i) ? part_of(output, output_layouts_[i], {0, counted}) : output);
+  }
+  return named;
+}
+
 void DataParallelExecutorGroup::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced,
                                               int64_t padding) const {
   const InUse use = in_use("update_metric");
   require(labels.size() == split_.label_shapes.size() || split_.label_shapes.empty(), "[update_metric] ", labels.size(),
           " labels were given, ", split_.label_shapes.size(), " are bound");
-  const int64_t counted = split_.batch_size - padding;  // samples from here on only fill the batch up
   for (size_t device = 0; device < execs_.size(); ++device) {
-    const BatchSlice slice = split_.slices[device];
-    const int64_t valid = std::clamp<int64_t>(counted - slice.begin, 0, slice.end - slice.begin);
-    if (valid == 0) continue;
-    NamedList named_labels, named_outputs;
-    for (size_t i = 0; i < labels.size(); ++i) {
-      const int axis = i < split_.label_layouts.size() ? split_.label_layouts[i] : 0;
-      const BatchSlice wanted = pre_sliced ? BatchSlice{0, valid} : BatchSlice{slice.begin, slice.begin + valid};
-      named_labels.emplace_back(label_name(i), part_of(labels[i], axis, wanted));
-    }
-    for (size_t i = 0; i < output_names_.size(); ++i) {
-      const NDArray& output = execs_[device]->outputs()[i];
-      const int axis = output_layouts_[i];
-      const bool by_sample = axis >= 0 && axis < output.rank() && output.shape()[axis] == slice.end - slice.begin;
-      named_outputs.emplace_back(output_names_[i], by_sample ? part_of(output, axis, {0, valid}) : output);
-    }
-    metric.update_dict_later(named_labels, named_outputs);
+    const int64_t counted = counted_samples(device, padding);
+    if (counted == 0) continue;
+    const NamedList given = counted_labels(device, labels, pre_sliced, counted);
+    NamedList on_device = given;
+    for (size_t i = 0; i < labels.size() && !pre_sliced; ++i)
+      if (const NDArray own = label_on_device(device, i, labels[i]))
+        on_device[i].second = part_of(own, split_.label_layouts[i], {0, counted});
+    update_on_device(metric, given, on_device, counted_outputs(device, counted));
   }
+}
+
+std::optional<DataParallelExecutorGroup::MetricArrays> DataParallelExecutorGroup::metric_arrays_on_device(
+    const std::vector<NDArray>& labels, int64_t padding) const {
+  const InUse use = in_use("metric_arrays_on_device");
+  const int64_t counted = counted_samples(0, padding);
+  if (execs_.size() > 1 || counted == 0 || labels.size() != split_.label_shapes.size()) return std::nullopt;
+  const auto is_view = [&](const NDArray& array, int axis) { return axis <= 0 || is_whole(array, axis, {0, counted}); };
+  MetricArrays arrays;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const NDArray own = label_on_device(0, i, labels[i]);
+    if (!own || !is_view(own, split_.label_layouts[i])) return std::nullopt;
+    arrays.labels.emplace_back(label_name(i), part_of(own, split_.label_layouts[i], {0, counted}));
+  }
+  for (size_t i = 0; i < output_names_.size(); ++i)
+    if (is_by_sample(0, i) && !is_view(execs_[0]->outputs()[i], output_layouts_[i])) return std::nullopt;
+  arrays.outputs = counted_outputs(0, counted);
+  return arrays;
 }
 
 void DataParallelExecutorGroup::update_metric(EvalMetric& metric,

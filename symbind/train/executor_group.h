@@ -17,6 +17,7 @@
 
 namespace SYMBIND_API symbind {
 
+class LoadedInput;
 class Monitor;
 struct ThreadPolicy;
 class DataParallelExecutorGroup;
@@ -93,11 +94,18 @@ class DataParallelExecutorGroup {
   // Names and shapes over the whole batch.
   std::vector<std::pair<std::string, Shape>> get_output_shapes() const;
 
-  // Splits the labels by device; the last `padding` samples of the batch are not counted. A built-in metric counts the
-  // outputs of a GPU when they have arrived on the host (EvalMetric::update_dict_later).
+  // Splits the labels by device; the last `padding` samples of the batch are not counted. A built-in metric does not
+  // wait for a GPU (EvalMetric::update_dict_later): labels that are those of the last forward(), unchanged, are read on
+  // the device they were copied to.
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false,
                      int64_t padding = 0) const;
   void update_metric(EvalMetric& metric, const std::vector<std::vector<NDArray>>& labels_per_device) const;
+  // The labels and outputs of the last batch as update_metric() passes them, if there is one context, all labels are on
+  // it, and none need be copied; none otherwise. May be called before the outputs are computed.
+  struct MetricArrays {
+    NamedList labels, outputs;
+  };
+  std::optional<MetricArrays> metric_arrays_on_device(const std::vector<NDArray>& labels, int64_t padding) const;
   void install_monitor(Monitor& monitor);
   // The same by a function that installs a monitor in an executor (Monitor::installer()), in present and future
   // executors.
@@ -170,6 +178,13 @@ class DataParallelExecutorGroup {
   void run_all(const std::function<void(size_t device)>& pass);
   void run_forward(bool is_train, const std::function<void(size_t device)>& load);
   std::string label_name(size_t index) const;
+  // Of a device, without the padding at the end of the batch.
+  int64_t counted_samples(size_t device, int64_t padding) const;
+  NamedList counted_labels(size_t device, const std::vector<NDArray>& labels, bool pre_sliced, int64_t counted) const;
+  NamedList counted_outputs(size_t device, int64_t counted) const;
+  bool is_by_sample(size_t device, size_t output) const;  // has the output a row per sample?
+  // The array of the device with the samples of this label; none: it may have others.
+  NDArray label_on_device(size_t device, size_t index, const NDArray& given) const;
   std::vector<NDArray> merge(const PerDevice& arrays, const std::vector<int>& axes) const;
 
   Symbol symbol_;
@@ -198,6 +213,7 @@ class DataParallelExecutorGroup {
   std::vector<std::function<void(Executor&)>> monitors_;  // each installs its monitor in an executor
 
   std::vector<std::vector<Sliced>> data_arrays_, label_arrays_;
+  std::vector<std::vector<LoadedInput>> loaded_labels_;  // as label_arrays_, what is in these
   PerDevice param_arrays_, grad_arrays_, aux_arrays_, state_arrays_, input_grad_arrays_;
   mutable BusyFlag busy_;
 };

@@ -13,6 +13,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/metric_cases.h"
+#include "tests/support/training.h"
 
 namespace symbind::testing {
 namespace {
@@ -124,6 +125,84 @@ TEST_F(CudaMetric, IsCountedByEachLaunchOfRecordedWork) {
   }
   EXPECT_EQ(both.get_metric(0)->sums().sum, 4);
   EXPECT_EQ(both.get_metric(1)->sums().instances, 12);
+}
+
+// ---- Of a network ---------------------------------------------------------------------------------------------------
+
+// Metrics that the GPU counts, and one that the host counts.
+std::shared_ptr<metric::Composite> several() {
+  return std::make_shared<metric::Composite>(
+      std::vector{EvalMetric::create("acc"), EvalMetric::create("ce"), EvalMetric::create("pcc")});
+}
+
+void expect_same_composite(const metric::Composite& actual, const metric::Composite& expected) {
+  for (size_t i = 0; i < expected.metrics().size(); ++i)
+    EXPECT_TRUE(same_sums(*actual.get_metric(i), *expected.get_metric(i))) << i;
+  EXPECT_EQ(actual.get().back(), expected.get().back());
+}
+
+// After each batch the outputs are counted by the module, and on the host from copies.
+TEST_F(CudaMetric, AModuleCountsItsBatches) {
+  Module module(small_network(), {.context = {gpu(0)}});
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  module.init_params({.arg_params = first_values()});
+  const auto counted = several(), expected = several();
+  NDArrayIter data = batches(37);  // the last batch is padded
+  for (int epoch = 0; epoch < 2; ++epoch, data.reset())
+    while (const std::optional<DataBatch> batch = data.next()) {
+      module.forward(*batch, false);
+      module.update_metric(*counted, batch->label);
+      const int64_t samples = 10 - batch->pad;
+      expected->update_dict({{"softmax_label", batch->label[0].slice(0, samples)}},
+                            {{"softmax_output", module.get_outputs()[0].as_copy_in(cpu()).slice(0, samples)}});
+    }
+  EXPECT_EQ(counted->get_metric(0)->sums().instances, 74);
+  expect_same_composite(*counted, *expected);
+}
+
+TEST_F(CudaMetric, LabelsThatAreNotThoseOfTheBatchAreCopied) {
+  Module module(small_network(), {.context = {gpu(0)}});
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}}});
+  module.init_params({.arg_params = first_values()});
+  const DataBatch batch{.data = {random_array({10, 4}, 1)}, .label = {labels_of(10)}};
+  module.forward(batch, false);
+  const NDArray outputs = module.get_outputs()[0].as_copy_in(cpu());
+  const auto compare = [&](const NDArray& label) {
+    const auto counted = several(), expected = several();
+    module.update_metric(*counted, {label});
+    expected->update_dict({{"softmax_label", label}}, {{"softmax_output", outputs}});
+    expect_same_composite(*counted, *expected);
+  };
+  compare(batch.label[0]);
+  compare(array({2, 2, 2, 2, 2, 1, 1, 1, 0, 0}));
+  compare(batch.label[0].astype(DType::int64));
+  batch.label[0].fill(1);
+  compare(batch.label[0]);
+  module.exec_group()->execs()[0]->arg_dict().at("softmax_label").fill(2);
+  compare(batch.label[0]);
+}
+
+TEST_F(CudaMetric, FitSeesTheSameValuesAsWithAMetricOfTheHost) {
+  const Quiet quiet;
+  const auto values_of = [](const EvalMetricPtr& metric) {
+    Module module(small_network(), {.context = {gpu(0)}});
+    NDArrayIter data = batches();
+    std::vector<double> values;
+    FitArgs args;
+    args.eval_metric = metric;
+    args.num_epoch = 3;
+    args.arg_params = first_values();
+    args.batch_end_callback = {[&](const BatchEndParam& param) {
+      values.push_back(param.eval_metric->get()[0].second);
+      if (param.nbatch == 1) param.eval_metric->reset_local();
+    }};
+    module.fit(data, args);
+    return values;
+  };
+  class HostEntropy final : public metric::CrossEntropy {};  // a derived class is counted by the host
+  const std::vector<double> counted = values_of(EvalMetric::create("ce")),
+                            expected = values_of(std::make_shared<HostEntropy>());
+  EXPECT_TRUE(all_close(counted, expected, {1e-6, 1e-6}));
 }
 
 }  // namespace

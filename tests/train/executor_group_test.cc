@@ -196,5 +196,51 @@ TEST(ExecutorGroup, CountsNoPaddingInAMetric) {
   EXPECT_EQ(accuracy->get()[0].second, 0.5);
 }
 
+TEST(ExecutorGroup, KnowsWhichLabelsItsContextHas) {
+  for (const Context context : all_devices()) {
+    SCOPED_TRACE(join(context));
+    DataParallelExecutorGroup group(small_network(), options_for({context}, 6));
+    const DataBatch batch{.data = {ones({6, 4})}, .label = {array({0, 1, 2, 0, 1, 2})}};
+    const auto arrays = [&](const NDArray& label, int64_t padding = 0) {
+      return group.metric_arrays_on_device({label}, padding);
+    };
+    EXPECT_FALSE(arrays(batch.label[0])) << "nothing was loaded";
+    group.forward(batch, false);
+    const Executor& executor = *group.execs()[0];
+    const NDArray &own = executor.arg_dict().at("softmax_label"), &output = executor.outputs()[0];
+    const auto all = arrays(batch.label[0]);
+    ASSERT_TRUE(all);
+    ASSERT_EQ(all->labels.size(), 1u);
+    EXPECT_EQ(all->labels[0].first, "softmax_label");
+    EXPECT_TRUE(all->labels[0].second.same_memory(own));
+    ASSERT_EQ(all->outputs.size(), 1u);
+    EXPECT_EQ(all->outputs[0].first, "softmax_output");
+    EXPECT_TRUE(all->outputs[0].second.same_memory(output));
+    const auto padded = arrays(batch.label[0], 2);
+    ASSERT_TRUE(padded);
+    EXPECT_EQ(padded->labels[0].second.shape(), (Shape{4}));
+    EXPECT_TRUE(padded->labels[0].second.same_memory(own));
+    EXPECT_EQ(padded->outputs[0].second.shape(), (Shape{4, 3}));
+    EXPECT_FALSE(arrays(batch.label[0], 6)) << "no sample counts";
+    EXPECT_FALSE(arrays(batch.label[0].copy())) << "another array";
+
+    batch.label[0].fill(1);
+    EXPECT_FALSE(arrays(batch.label[0])) << "it was written since";
+    group.forward(batch, false);
+    EXPECT_TRUE(arrays(batch.label[0]));
+    EXPECT_THROW(group.forward(DataBatch{.data = batch.data, .label = {zeros({5})}}, false), Error);
+    EXPECT_FALSE(arrays(batch.label[0])) << "what a load that failed left is not known";
+    group.forward(std::vector<DataBatch>{batch}, false);
+    EXPECT_FALSE(arrays(batch.label[0])) << "it is a part of a batch";
+  }
+}
+
+TEST(ExecutorGroup, HasNoLabelsOfSeveralContexts) {
+  DataParallelExecutorGroup group(small_network(), options_for({cpu(0), cpu(1)}, 6));
+  const DataBatch batch{.data = {ones({6, 4})}, .label = {zeros({6})}};
+  group.forward(batch, false);
+  EXPECT_FALSE(group.metric_arrays_on_device(batch.label, 0));
+}
+
 }  // namespace
 }  // namespace symbind
