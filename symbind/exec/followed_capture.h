@@ -1,6 +1,7 @@
 // The captured steps of a plan together with the work that follows them. Where only arguments of that work change, such
-// as the learning rate, the captured graph gets the new ones; otherwise all is captured again, and more and more rarely
-// if that happens often, since a capture takes as long as some steps.
+// as the learning rate, the captured graph gets the new ones. Work of another form, such as that of a padded batch, is
+// queued by itself; if it stays, all is captured again, and more and more rarely if that happens often, since a capture
+// takes as long as some steps.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,11 @@ class FollowedCapture {
 
   // What to launch for the steps and this work; null: the work is queued after the steps this time.
   Captured* find(const std::vector<FollowingWorkPtr>& work, const Capture& capture) {
-    if (captured_ && !take(work)) forget();
-    if (captured_ || !can_capture_ || ++runs_ < runs_before_capture_) return captured_.get();
+    if (captured_ && take(work)) {
+      runs_ = 0;
+      return captured_.get();
+    }
+    if (!can_capture_ || ++runs_ < runs_before_capture_) return nullptr;
     runs_ = 0;
     runs_before_capture_ *= 2;
     captured_ = capture(work);
@@ -42,6 +46,7 @@ class FollowedCapture {
     if (work.size() != work_.size()) return false;
     for (size_t i = 0; i < work.size(); ++i) {
       if (work[i] == work_[i]) continue;
+      work_[i] = nullptr;  // unknown if it cannot be replaced
       if (!captured_->replace_following(i, [&] { work[i]->queue(); })) return false;
       work_[i] = work[i];
     }
@@ -50,7 +55,7 @@ class FollowedCapture {
 
   std::unique_ptr<Captured> captured_;
   std::vector<FollowingWorkPtr> work_;  // in captured_
-  uint64_t runs_ = 0;                   // since the last capture, that were not captured
+  uint64_t runs_ = 0;                   // in a row, with other work than captured_ can have
   uint64_t runs_before_capture_ = 1;
   bool can_capture_ = true;
 };

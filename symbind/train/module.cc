@@ -13,6 +13,7 @@
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/op.h"
+#include "symbind/train/counting_work.h"
 #include "symbind/train/early_exchange.h"
 #include "symbind/train/mixed_precision.h"
 #include "symbind/train/monitor.h"
@@ -132,7 +133,7 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
     made->set_params(host_->arg_params, host_->aux_params, true);
   }
   exec_group_ = std::move(made);
-  last_update_ = nullptr;
+  followed_before_ = {};
   if (scaled_loss_) scaled_loss_->forget_executors();
   data_shapes_ = data;
   label_shapes_ = labels;
@@ -153,7 +154,7 @@ void Module::reset_bind() {
   if (host_->dirty) sync_params_from_devices();
   binded = false;
   exec_group_ = nullptr;
-  last_update_ = nullptr;
+  followed_before_ = {};
   data_shapes_.clear();
   label_shapes_.clear();
 }
@@ -411,9 +412,16 @@ void Module::backward(const std::vector<NDArray>& out_grads) {
   run_backward([&] { exec_group_->backward(out_grads); });
 }
 
-std::vector<FollowingWorkPtr> Module::work_after_backward(const DataBatch& /*batch*/) {
+std::vector<FollowingWorkPtr> Module::work_after_backward(const DataBatch& batch) {
   std::vector<FollowingWorkPtr> work = update_in_step();
   in_step_.has_update = !work.empty();
+  EvalMetric* const metric = AllowEarlyExchange::metric();
+  if (!metric) return work;
+  std::vector<FollowingWorkPtr>& counts = followed_before_.counts;
+  const auto arrays = exec_group_->metric_arrays_on_device(batch.label, pad_);
+  counts = arrays ? counting_work(*metric, arrays->labels, arrays->outputs, counts) : std::vector<FollowingWorkPtr>();
+  if (!counts.empty()) in_step_.metric = metric;
+  work.insert(work.end(), counts.begin(), counts.end());
   return work;
 }
 
@@ -484,6 +492,7 @@ void Module::set_states(double value) {
 void Module::update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced) {
   const InUse use = BaseModule::in_use("update_metric");
   require(binded, "[update_metric] call bind first");
+  if (std::exchange(in_step_.metric, nullptr) == &metric) return;
   exec_group_->update_metric(metric, labels, pre_sliced, pad_);
 }
 

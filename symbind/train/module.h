@@ -183,7 +183,11 @@ class Module : public BaseModule {
     const EvalMetric* metric = nullptr;
   };
   InStep in_step_;
-  FollowingWorkPtr last_update_;  // that was a part of a step
+  struct FollowedBefore {  // the work of the last step, for the next one
+    FollowingWorkPtr update;
+    std::vector<FollowingWorkPtr> counts;
+  };
+  FollowedBefore followed_before_;
 
   OptimizerPtr optimizer_;
   KVStorePtr kvstore_;

@@ -126,7 +126,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
   update_on_kvstore_ = in_store;
   kvstore_ = std::move(store);
   optimizer_ = std::move(made);
-  last_update_ = nullptr;
+  followed_before_ = {};
   updater_ = update_on_kvstore_ ? nullptr : std::make_shared<Updater>(optimizer_);
   numbered_ = std::make_shared<std::vector<std::string>>();
   number_params();
@@ -154,7 +154,7 @@ void Module::borrow_optimizer(const Module& other) {
   const InUse use = in_use("borrow_optimizer");
   require(other.optimizer_initialized, "[borrow_optimizer] the other module has no optimizer yet");
   optimizer_ = other.optimizer_;
-  last_update_ = nullptr;
+  followed_before_ = {};
   kvstore_ = other.kvstore_;
   update_on_kvstore_ = other.update_on_kvstore_;
   updater_ = other.updater_;
@@ -239,13 +239,13 @@ std::vector<FollowingWorkPtr> Module::update_in_step() {
   const std::vector<Updater::Item> items = own_updates();
   if (items.empty() || !on_one_gpu(items)) return {};
   if (!scaled_loss_) {
-    last_update_ = updater_->repeated(items, last_update_);
-    return {last_update_};
+    followed_before_.update = updater_->repeated(items, followed_before_.update);
+    return {followed_before_.update};
   }
   if (optimizer_->update_depends_on_count() || !device_decides(items)) return {};
   const auto decision = scaled_loss_->decide(*exec_group_);
-  last_update_ = updater_->repeated(items, last_update_, decision->is_taken());
-  return {decision, last_update_};
+  followed_before_.update = updater_->repeated(items, followed_before_.update, decision->is_taken());
+  return {decision, followed_before_.update};
 }
 
 // It was queued. With a scaled loss the updates are counted now, when the GPU is busy: the result of the last step must

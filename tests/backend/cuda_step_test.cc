@@ -225,6 +225,66 @@ TEST_F(CudaStep, OfFitHasTheBitsOfSingleCalls) {
     }
 }
 
+// The metrics after each batch of two epochs, or after the last one of each; the last batch of an epoch is padded.
+std::vector<EvalMetric::NameValues> counted(const EvalMetricPtr& metric, bool by_fit, bool every_batch) {
+  NDArrayIter data = batches(55);
+  Module module(small_network(), {.context = {gpu(0)}});
+  std::vector<EvalMetric::NameValues> seen;
+  const auto look = [&](int64_t batch) {
+    if (every_batch || batch == 5) seen.push_back(metric->get());
+  };
+  if (by_fit) {
+    module.fit(data, {.eval_metric = metric,
+                      .batch_end_callback = {[&](const BatchEndParam& at) { look(at.nbatch); }},
+                      .arg_params = first_values(),
+                      .num_epoch = 2});
+    return seen;
+  }
+  module.bind(data.provide_data(), data.provide_label());
+  module.init_params({.arg_params = first_values()});
+  module.init_optimizer();
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    metric->reset();
+    int64_t nbatch = 0;
+    for (auto batch = data.next(); batch; batch = data.next()) {
+      module.forward_backward(*batch);
+      module.update();
+      module.update_metric(*metric, batch->label);
+      look(nbatch++);
+    }
+    data.reset();
+  }
+  return seen;
+}
+
+TEST_F(CudaStep, OfFitCountsMetricsAsSingleCallsDo) {
+  const Quiet quiet;
+  for (const bool every_batch : {true, false})
+    for (const std::vector<std::string>& names :
+         std::vector<std::vector<std::string>>{{"acc"}, {"ce"}, {"acc", "ce", "loss"}, {"acc", "pcc"}}) {
+      SCOPED_TRACE(join(comma_separated(names), every_batch ? " of every batch" : " of epochs"));
+      const auto expected = counted(EvalMetric::create(names), false, every_batch);
+      ASSERT_EQ(expected.size(), every_batch ? 12u : 2u);
+      EXPECT_EQ(counted(EvalMetric::create(names), true, every_batch), expected);
+    }
+}
+
+// It is updated by calls of its own, whatever a captured step does.
+TEST_F(CudaStep, OfFitUpdatesTheMetricOfAUserAfterEachBatch) {
+  const Quiet quiet;
+  class Counted final : public metric::Loss {
+   public:
+    void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override {
+      ++updates;
+      Loss::update(labels, preds);
+    }
+    int updates = 0;
+  };
+  const auto metric = std::make_shared<Counted>();
+  counted(metric, true, false);
+  EXPECT_EQ(metric->updates, 12);
+}
+
 // In float16, with gradients that overflow in some steps: the device leaves those out.
 class Labels final : public DataIter {
  public:

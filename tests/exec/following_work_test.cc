@@ -92,6 +92,19 @@ TEST_F(FollowedCaptureTest, WorkOfAnotherFormIsCapturedMoreAndMoreRarely) {
   EXPECT_EQ(runs, (std::vector<int>{0, 2, 6, 14, 30}));
 }
 
+TEST_F(FollowedCaptureTest, OneRunWithWorkOfAnotherFormLeavesTheCaptureForTheNext) {
+  const FollowingWorkPtr usual = work();
+  EXPECT_TRUE(finds({usual}));
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    log_.accepts = false;
+    EXPECT_FALSE(finds({work()}));
+    log_.accepts = true;
+    EXPECT_TRUE(finds({usual}));
+  }
+  EXPECT_EQ(log_.captures, 1);
+  EXPECT_EQ(log_.replaced.size(), 10u) << "it is not known what a refused replacement left";
+}
+
 TEST_F(FollowedCaptureTest, MorePiecesAreCapturedAgain) {
   const FollowingWorkPtr first = work();
   EXPECT_TRUE(finds({first}));
