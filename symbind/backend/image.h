@@ -206,21 +206,32 @@ struct RandomFlip {
   }
 };
 
-// The factors of (x - mean) / std for the channel of element i of tensors (…, channels, rows, columns).
+// (x - mean) · scale / std for tensors (…, channels, rows, columns), whose planes are (rows, columns).
 struct Normalization {
-  int64_t plane, channels;
-  double mean[3], std[3];
+  int64_t planes, plane, channels;  // plane: its elements
+  double mean[4], std[4], scale = 1;
 
   Normalization(const ImageNormalize& p, const Shape& data) : plane(data[-2] * data[-1]), channels(data[-3]) {
-    for (size_t c = 0; c < 3; ++c) {
+    planes = data.rank() == 4 ? data[0] * channels : channels;
+    for (size_t c = 0; c < 4; ++c) {
       mean[c] = p.mean[p.mean.size() == 1 ? 0 : c % p.mean.size()];
       std[c] = p.std[p.std.size() == 1 ? 0 : c % p.std.size()];
     }
   }
+  Normalization(const NormalizePixels& p, const Shape& data)
+      : Normalization(static_cast<const ImageNormalize&>(p), data) {
+    scale = p.scale;
+  }
+
   template <class C>
-  constexpr C operator()(int64_t i, C value) const {
-    const int64_t channel = i / plane % channels;
-    return (value - static_cast<C>(mean[channel])) / static_cast<C>(std[channel]);
+  struct OfPlane {
+    C mean, scale, std;
+    constexpr C operator()(C value) const { return (value - mean) * scale / std; }
+  };
+  template <class C>
+  constexpr OfPlane<C> of_plane(int64_t index) const {
+    const int64_t channel = index % channels;
+    return {static_cast<C>(mean[channel]), static_cast<C>(scale), static_cast<C>(std[channel])};
   }
 };
 

@@ -74,31 +74,50 @@ OpDef define(Op<ImageToTensorGrad> op) {
       .infer_type([](const ImageToTensorGrad&, Types& t) { t.output().meet(t["out_grad"]); });
 }
 
-OpDef define(Op<ImageNormalize> op) {
-  return op
-      .doc(
-          "(x - mean) / std for each channel of a tensor (channels, rows, columns), or of a batch of them. There are 1 "
-          "or 3 channels.")
-      .param(&ImageNormalize::mean, "mean", "what is subtracted: one number, or one per channel")
+// Shared by the operators that normalize tensors, which have 1, 3 or, where `four`, 4 channels.
+template <class P>
+Op<P>& normalize_fields(Op<P>& op, bool four) {
+  return op.param(&ImageNormalize::mean, "mean", "what is subtracted: one number, or one per channel")
       .param(&ImageNormalize::std, "std", "what is divided by: one number, or one per channel")
-      .check([](ImageNormalize& p) {
+      .check([](P& p) {
         if (std::ranges::find(p.std, 0.0) != p.std.end()) fail("std must not be 0: std ", print(p.std));
       })
-      .infer_shape([](const ImageNormalize& p, Shapes& s) {
+      .infer_shape([four](const P& p, Shapes& s) {
         same_shape(s);
         const Shape& data = s["data"];
         require(!data.rank_known() || data.rank() == 3 || data.rank() == 4, s.where(),
                 " data must be a tensor (channels, rows, columns) or a batch of them: data ", data);
         if (!data.rank_known() || data[-3] == unknown_dim) return;
-        require(data[-3] == 1 || data[-3] == 3, s.where(), " tensors must have 1 or 3 channels: data ", data);
+        require(data[-3] == 1 || data[-3] == 3 || (four && data[-3] == 4), s.where(), " tensors must have ",
+                four ? "1, 3 or 4" : "1 or 3", " channels: data ", data);
         for (const auto* each : {&p.mean, &p.std})
           require(each->size() == 1 || static_cast<int64_t>(each->size()) == data[-3], s.where(),
                   " mean and std must be one number, or one per channel: mean ", print(p.mean), ", std ", print(p.std),
                   ", data ", data);
-      })
+      });
+}
+
+OpDef define(Op<ImageNormalize> op) {
+  return normalize_fields(op, false)
+      .doc(
+          "(x - mean) / std for each channel of a tensor (channels, rows, columns), or of a batch of them. There are 1 "
+          "or 3 channels.")
       .infer_type([](const ImageNormalize&, Types& t) { same_floating_type(t); })
       .gradient([](const ImageNormalize& p, Grad& g) {
         g.set("data", image_normalize(g.out_grad(), {.mean = {0}, .std = p.std}));
+      });
+}
+
+// In the order of operations of ImageRecordIter, so that the results have the same bits.
+OpDef define(Op<NormalizePixels> op) {
+  return normalize_fields(op, true)
+      .doc("(x - mean) * scale / std for each channel of tensors (channels, rows, columns) of uint8.")
+      .param(&NormalizePixels::scale, "scale", "factor")
+      .param(&NormalizePixels::dtype, "dtype", "floating type of the result")
+      .infer_type([](const NormalizePixels& p, Types& t) {
+        t["data"].meet(DType::uint8);
+        require(is_floating(p.dtype), t.where(), " dtype must be a floating type: ", p.dtype);
+        t.output().meet(p.dtype);
       });
 }
 
@@ -316,6 +335,7 @@ void register_image(OpRegistry& registry) {
   add<ImageToTensor>(registry, "_image_to_tensor", define);
   add_internal<ImageToTensorGrad>(registry, "_backward_image_to_tensor", define);
   add<ImageNormalize>(registry, "_image_normalize", define);
+  add_internal<NormalizePixels>(registry, "_normalize_pixels", define);
   add<ImageResize>(registry, "_image_resize", define);
   add<ImageCrop>(registry, "_image_crop", define);
   add_internal<ImageCropGrad>(registry, "_backward_image_crop", define);

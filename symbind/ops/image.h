@@ -19,6 +19,13 @@ struct ImageNormalize {
 };
 inline constexpr Builder<ImageNormalize> image_normalize;
 
+// The same for pixels of 8 bits, times `scale`, as numbers of another type.
+struct NormalizePixels : ImageNormalize {
+  double scale = 1;
+  DType dtype = DType::float32;
+};
+inline constexpr Builder<NormalizePixels> normalize_pixels;
+
 struct ImageResize {
   Tuple size = {};  // (n) or (columns, rows)
   bool keep_ratio = false;

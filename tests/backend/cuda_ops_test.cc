@@ -336,6 +336,14 @@ std::vector<Case> other_cases() {
   Case scale_gradient{op_of<ScaleGradient>().name, {{5, 13}, {1}}};
   scale_gradient.input_types = {DType::none, DType::float32};
   cases.push_back(scale_gradient);
+  for (const Shape& images : std::vector<Shape>{{2, 3, 30, 40}, {2, 3, 5, 7}})  // planes of whole packs, and others
+    for (const char* dtype : {"float32", "float64", "float16", "bfloat16"})
+      cases.push_back({"_normalize_pixels",
+                       {images},
+                       {{"mean", "(123.7, 116.8, 103.9)"}, {"std", "(58.4,)"}, {"scale", "0.5"}, {"dtype", dtype}},
+                       {DType::uint8},
+                       0,
+                       255});
   cases.push_back({"_zeros", {}, {{"shape", "(3, 4)"}, {"dtype", "int32"}}});
   cases.push_back({"_ones", {}, {{"shape", "(3, 4)"}, {"dtype", "float16"}}});
 

@@ -75,7 +75,36 @@ TEST(ImageOperators, BatchesAreImagesOneByOne) {
   }
 }
 
+TEST(ImageOperators, PixelsAreNormalizedByChannel) {
+  for (const Context context : all_devices())
+    for (const Shape& shape : {Shape{2, 4, 30, 40}, Shape{3, 3, 3, 5}, Shape{1, 1, 1}, Shape{0, 3, 2, 2}}) {
+      const NDArray pixels = random_array(shape, 4, 0, 255, DType::uint8);
+      NormalizePixels params;
+      params.mean = {99.5, 1, 2, 3};
+      params.std = {3, 4, 5, 6};
+      params.scale = 0.1;
+      for (auto* each : {&params.mean, &params.std}) each->resize(static_cast<size_t>(shape[-3]));
+      std::vector<float> expected = pixels.to_vector<float>();
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const size_t channel = i / static_cast<size_t>(shape[-2] * shape[-1]) % params.mean.size();
+        expected[i] =
+            (expected[i] - static_cast<float>(params.mean[channel])) * 0.1F / static_cast<float>(params.std[channel]);
+      }
+      for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+        params.dtype = dtype;
+        const NDArray result = invoke(normalize_pixels, {pixels.as_in_context(context)}, params)[0];
+        EXPECT_TRUE(same_bits(result.as_in_context(cpu()), array(expected, shape).astype(dtype)))
+            << context << ", " << dtype;
+      }
+    }
+}
+
 TEST(ImageOperators, RefuseWhatIsNoImage) {
+  EXPECT_TRUE(fails_with([&] { infer_shape(normalize_pixels(x), {{"x", {2, 4, 5}}}); }, "1, 3 or 4 channels"));
+  NormalizePixels grey;
+  grey.mean = {0};
+  grey.std = {1};
+  EXPECT_TRUE(fails_with([&] { invoke(normalize_pixels, {counted({1, 4, 5})}, grey); }, "uint8"));
   EXPECT_TRUE(fails_with([&] { infer_shape(image_to_tensor(x), {{"x", {2, 3}}}); }, "image", "(2,3)"));
   EXPECT_TRUE(fails_with([&] { infer_shape(image_normalize(x), {{"x", {3, 4, 5}}}); }, "one per channel"));
   EXPECT_TRUE(fails_with([&] { image_resize(x, {}); }, "size"));

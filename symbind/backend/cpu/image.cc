@@ -131,19 +131,36 @@ std::unique_ptr<Kernel> build_random_flip(const NodeView& node) {
   });
 }
 
+template <class In, class T>
+std::unique_ptr<Kernel> build_normalization(const Normalization& normalization, KernelTraits traits) {
+  using C = compute_type<T>;
+  return make_kernel(
+      [normalization](const Args& args) {
+        const In* const in = args.in<In>(0);
+        T* const out = args.out<T>();
+        const int64_t plane = normalization.plane;
+        parallel_for(normalization.planes * plane, element_grain, [=, &normalization](int64_t begin, int64_t end) {
+          while (begin < end) {
+            const int64_t plane_end = std::min(end, (begin / plane + 1) * plane);
+            const auto normalize = normalization.of_plane<C>(begin / plane);
+            for (int64_t i = begin; i < plane_end; ++i) out[i] = static_cast<T>(normalize(static_cast<C>(in[i])));
+            begin = plane_end;
+          }
+        });
+      },
+      std::move(traits));
+}
+
 std::unique_ptr<Kernel> build_normalize(const NodeView& node) {
-  const Shape& data = node.inputs[0].shape;
+  const Normalization normalization(node.as<ImageNormalize>(), node.inputs[0].shape);
   return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_kernel(
-        [normalize = Normalization(node.as<ImageNormalize>(), data), count = data.size()](const Args& args) {
-          const T* const in = args.in<T>(0);
-          T* const out = args.out<T>();
-          parallel_for(count, element_grain, [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i)
-              out[i] = static_cast<T>(normalize(i, static_cast<compute_type<T>>(in[i])));
-          });
-        },
-        {.in_place = {{0, 0}}});
+    return build_normalization<T, T>(normalization, {.in_place = {{0, 0}}});
+  });
+}
+std::unique_ptr<Kernel> build_normalize_pixels(const NodeView& node) {
+  const Normalization normalization(node.as<NormalizePixels>(), node.inputs[0].shape);
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return build_normalization<uint8_t, T>(normalization, {});
   });
 }
 
@@ -194,6 +211,7 @@ std::unique_ptr<Kernel> build_resize(const NodeView& node) {
 
 void add_image(ImplementationTable& table) {
   add_plain<ImageNormalize>(table, build_normalize);
+  add_plain<NormalizePixels>(table, build_normalize_pixels);
   add_plain<ImageResize>(table, build_resize);
   using LeftRight = ImageFlip<"_image_random_flip_left_right">;
   add_plain<LeftRight>(table, build_random_flip<"_image_random_flip_left_right">);

@@ -157,23 +157,48 @@ std::unique_ptr<Kernel> build_random_flip(const NodeView& node, bool vertical) {
   });
 }
 
-template <class T>
-__global__ void normalize(const T* in, T* out, int64_t count, Normalization normalization) {
-  for (int64_t i = first_element(); i < count; i += element_step())
-    out[i] = store<T>(normalization(i, static_cast<compute_type<T>>(load(in[i]))));
+// A row of blocks per plane, whose elements are a multiple of `width`.
+template <int width, class In, class T>
+__global__ void normalize(const In* in, T* out, Normalization normalization) {
+  using C = compute_type<T>;
+  for (int64_t index = blockIdx.y; index < normalization.planes; index += gridDim.y) {
+    const auto of_plane = normalization.of_plane<C>(index);
+    const auto of_element = [&](const In& value) { return store<T>(of_plane(static_cast<C>(load(value)))); };
+    const int64_t begin = index * normalization.plane;
+    map_packs<width>(of_element, out + begin, normalization.plane, in + begin);
+  }
+}
+
+template <class In, class T>
+std::unique_ptr<Kernel> build_normalization(const NodeView& node, const Normalization& normalization,
+                                            KernelTraits traits) {
+  const auto run = [normalization](const Args& args) {
+    if (normalization.planes * normalization.plane == 0) return;
+    constexpr int64_t most_rows = 65535;  // of blocks
+    constexpr int width = std::min(4, widest<T>);
+    const In* const in = args.in<In>(0);
+    T* const out = args.out<T>();
+    const bool packs = normalization.plane % width == 0 && all_aligned_for_packs({in, out});
+    const dim3 blocks(blocks_for(packs ? normalization.plane / width : normalization.plane),
+                      static_cast<unsigned>(std::min(normalization.planes, most_rows)));
+    if (packs)
+      normalize<width><<<blocks, block_size, 0, stream_of(args)>>>(in, out, normalization);
+    else
+      normalize<1><<<blocks, block_size, 0, stream_of(args)>>>(in, out, normalization);
+  };
+  return make_step(node, run, std::move(traits));
 }
 
 std::unique_ptr<Kernel> build_normalize(const NodeView& node) {
-  const Shape& data = node.inputs[0].shape;
-  const Normalization normalization(node.as<ImageNormalize>(), data);
+  const Normalization normalization(node.as<ImageNormalize>(), node.inputs[0].shape);
   return visit_floating(node.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
-    return make_step(node,
-                     [normalization, count = data.size()](const Args& args) {
-                       if (count == 0) return;
-                       normalize<<<blocks_for(count), block_size, 0, stream_of(args)>>>(args.in<T>(0), args.out<T>(),
-                                                                                        count, normalization);
-                     },
-                     {.in_place = {{0, 0}}});
+    return build_normalization<T, T>(node, normalization, {.in_place = {{0, 0}}});
+  });
+}
+std::unique_ptr<Kernel> build_normalize_pixels(const NodeView& node) {
+  const Normalization normalization(node.as<NormalizePixels>(), node.inputs[0].shape);
+  return visit_floating(node.outputs[0].dtype, [&]<class T>(std::type_identity<T>) {
+    return build_normalization<uint8_t, T>(node, normalization, {});
   });
 }
 
@@ -311,6 +336,7 @@ Implementation changing(ColourChange change) {
 
 void add_image(ImplementationTable& table) {
   table.add<ImageNormalize>({"cuda", refuse, build_normalize});
+  table.add<NormalizePixels>({"cuda", refuse, build_normalize_pixels});
   table.add<ImageResize>({"cuda", refuse, build_resize});
   table.add(op_of<ImageFlip<"_image_random_flip_left_right">>(),
             {"cuda", refuse, [](const NodeView& node) { return build_random_flip(node, false); }});
