@@ -406,7 +406,7 @@ std::array<std::array<Element, 256>, 4> table_of(Value value) {
 void ImageAugmenter::write(PixelView image, SampleRandom& random, void* to) {
   const ImageRecordIterOptions& o = options_;
   const bool mirror = o.mirror || (o.rand_mirror && random.coin());
-  if (o.dtype == DType::uint8) {
+  if (o.dtype == DType::uint8 || o.normalize_on_device) {
     static const auto same = table_of<uint8_t>([](size_t, float v) { return v; });
     return write_planes(image, mirror, same, static_cast<uint8_t*>(to));
   }

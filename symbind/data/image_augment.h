@@ -17,7 +17,8 @@ class ImageAugmenter {
 
   // Crops and colors: an image of data_shape's size, valid until the next call.
   PixelView augment(PixelView image, SampleRandom& random);
-  // Writes it as (channels, height, width) of the options' dtype, mirrored and normalized.
+  // Writes it as (channels, height, width), mirrored; normalized, in the options' dtype, or with normalize_on_device
+  // as uint8.
   void write(PixelView image, SampleRandom& random, void* to);
 
  private:

@@ -26,7 +26,28 @@ ImageRecordIterOptions checked(ImageRecordIterOptions o) {
   require(o.dtype == DType::float32 || o.dtype == DType::float16 || o.dtype == DType::uint8 || o.dtype == DType::int8,
           "[", who, "] dtype must be float32, float16, uint8 or int8: ", o.dtype);
   ImageAugmenter::check(o);
+  if (o.normalize_on_device) {
+    require(is_floating(o.dtype), "[", who,
+            "] normalize_on_device needs a floating dtype, that of the normalized images, not ", o.dtype);
+    require(!o.mean_image && o.max_random_contrast == 0 && o.max_random_illumination == 0, "[", who,
+            "] normalize_on_device normalizes each channel alike: it excludes mean_img, max_random_contrast and "
+            "max_random_illumination");
+  }
   return o;
+}
+
+DType pixel_type(const ImageRecordIterOptions& o) { return o.normalize_on_device ? DType::uint8 : o.dtype; }
+
+std::vector<DataDesc> describe_data(const ImageRecordIterOptions& o) {
+  const Shape& image = o.data_shape;
+  DataDesc data{.name = o.data_name, .shape = {o.batch_size, image[0], image[1], image[2]}, .dtype = o.dtype};
+  if (o.normalize_on_device) {
+    std::vector<double> mean{o.mean_r, o.mean_g, o.mean_b, o.mean_a}, std{o.std_r, o.std_g, o.std_b, o.std_a};
+    mean.resize(static_cast<size_t>(image[0]));
+    std.resize(static_cast<size_t>(image[0]));
+    data.normalization = {.mean = std::move(mean), .std = std::move(std), .scale = o.scale};
+  }
+  return {data};
 }
 
 struct Job : BatchJob {
@@ -61,7 +82,7 @@ class ImageRecordIter::Maker : public RecordMaker {
   };
 
   void write_labels(const RecordHeader& header, float* to) const;
-  size_t image_bytes() const { return static_cast<size_t>(options_.data_shape.size()) * size_of(options_.dtype); }
+  size_t image_bytes() const { return static_cast<size_t>(options_.data_shape.size()) * size_of(pixel_type(options_)); }
 
   const ImageRecordIterOptions& options_;
   LabelsById labels_;
@@ -75,8 +96,10 @@ std::unique_ptr<BatchJob> ImageRecordIter::Maker::plan() {
   auto job = std::make_unique<Job>();
   job->records = std::move(*records);
   job->batch.pad = job->records.pad;
-  const Shape& image = options_.data_shape;
-  job->batch.data = {NDArray({options_.batch_size, image[0], image[1], image[2]}, cpu(), options_.dtype)};
+  std::vector<DataDesc> described = describe_data(options_);
+  job->batch.data = {NDArray(described[0].shape, cpu(), pixel_type(options_))};
+  // Modules bound to another iterator, such as the one for training, learn the normalization from the batch.
+  if (options_.normalize_on_device) job->batch.provide_data = std::move(described);
   job->batch.label = {NDArray(options_.label_width == 1 ? Shape{options_.batch_size}
                                                         : Shape{options_.batch_size, options_.label_width})};
   job->batch.index.resize(size);
@@ -161,12 +184,7 @@ ImageRecordIter::~ImageRecordIter() {
   if (!state_->epochs.in_this_process()) (void)state_.release();
 }
 
-std::vector<DataDesc> ImageRecordIter::provide_data() const {
-  const ImageRecordIterOptions& o = state_->options;
-  return {{.name = o.data_name,
-           .shape = {o.batch_size, o.data_shape[0], o.data_shape[1], o.data_shape[2]},
-           .dtype = o.dtype}};
-}
+std::vector<DataDesc> ImageRecordIter::provide_data() const { return describe_data(state_->options); }
 std::vector<DataDesc> ImageRecordIter::provide_label() const {
   const ImageRecordIterOptions& o = state_->options;
   return {

@@ -36,6 +36,9 @@ struct ImageRecordIterOptions {
   int64_t part_index = 0;
   bool round_batch = true;       // the last batch takes samples from the next epoch; otherwise it repeats some
   DType dtype = DType::float32;  // or float16; uint8 and int8 (at most 127) are the pixels unchanged
+  // Batches hold pixels as uint8, which a module normalizes on its devices, where its network gets them as `dtype`. The
+  // values are those without this option.
+  bool normalize_on_device = false;
   bool skip_bad_images = false;  // an image that cannot be decoded is reported, and replaced by another of its batch
   bool verbose = true;           // log what is read
   std::string data_name = "data";

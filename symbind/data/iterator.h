@@ -14,12 +14,21 @@
 
 namespace SYMBIND_API symbind {
 
+// How pixels become the values that a network gets: (pixel - mean) · scale / std for each channel.
+struct PixelNormalization {
+  std::vector<double> mean = {0}, std = {1};  // one number, or one per channel
+  double scale = 1;
+  friend bool operator==(const PixelNormalization&, const PixelNormalization&) = default;
+};
+
 // One input: its name, the shape of a whole batch, its type, and what its axes mean.
 struct DataDesc {
   std::string name;
   Shape shape;
   DType dtype = DType::float32;
   std::string layout = "NCHW";
+  // Of images in the layout NCHW: arrays of uint8 hold their pixels, which are normalized on the devices that get them.
+  std::optional<PixelNormalization> normalization = std::nullopt;
 
   // The position of N. No layout means 0; a layout without N means -1: the array is not split.
   static int get_batch_axis(const std::optional<std::string>& layout);
@@ -34,7 +43,7 @@ struct DataBatch {
   int64_t pad = 0;
   std::vector<int64_t> index = {};                                   // of the samples, where the iterator knows them
   BucketKey bucket_key = {};                                         // none: the default bucket
-  std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they differ from the iterator's
+  std::optional<std::vector<DataDesc>> provide_data = std::nullopt;  // where they may differ from those bound
   std::optional<std::vector<DataDesc>> provide_label = std::nullopt;
   std::shared_ptr<void> source = nullptr;  // private to the iterator that made the batch: what it was made from
 };

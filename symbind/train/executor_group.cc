@@ -14,6 +14,8 @@
 #include "symbind/core/workers.h"
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
+#include "symbind/exec/invoke.h"
+#include "symbind/ops/image.h"
 #include "symbind/train/counting_work.h"
 #include "symbind/train/loaded_input.h"
 #include "symbind/train/monitor.h"
@@ -36,6 +38,15 @@ NDArray part_of(const NDArray& array, int axis, BatchSlice slice) {
   std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
   ranges.back() = {slice.begin, slice.end};
   return subarray(array, ranges);
+}
+
+void normalize(const NDArray& pixels, const PixelNormalization& by, const NDArray& to) {
+  NormalizePixels params;
+  params.mean = by.mean;
+  params.std = by.std;
+  params.scale = by.scale;
+  params.dtype = to.dtype();
+  invoke(normalize_pixels, {pixels}, params, {.out = {to}});
 }
 
 std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
@@ -347,11 +358,17 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
       if (targets[i].empty()) continue;  // not used by the network
       const Sliced& target = targets[i][device];
       StagedInput& staged = family_->staged[device][descriptions[i].name];
-      if (!sliced && staged.deliver(given[i], target.slice, target.array)) continue;
-      const NDArray part = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
-      require(part.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
-              given[i].shape(), ", but is bound with ", descriptions[i].shape);
-      part.copyto(target.array);
+      // Pixels reach the device as bytes.
+      const bool pixels = descriptions[i].normalization && given[i].dtype() == DType::uint8;
+      const NDArray arrival =
+          pixels ? NDArray(target.array.shape(), target.array.context(), DType::uint8) : target.array;
+      if (sliced || !staged.deliver(given[i], target.slice, arrival)) {
+        const NDArray part = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
+        require(part.shape() == arrival.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
+                given[i].shape(), ", but is bound with ", descriptions[i].shape);
+        part.copyto(arrival);
+      }
+      if (pixels) normalize(arrival, *descriptions[i].normalization, target.array);
     }
   };
   copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);

@@ -317,6 +317,62 @@ TEST_F(ImageRecords, MeanImagesAndHalfPrecision) {
   EXPECT_EQ(ImageRecordIter(o).next()->data[0].to_vector<double>()[0], 25);
 }
 
+TEST_F(ImageRecords, PixelsThatADeviceNormalizesHaveTheSameRandomChanges) {
+  write_one(noise(20, 30));
+  for (const int64_t channels : {1, 3, 4}) {
+    auto o = options();
+    o.data_shape = {channels, 4, 4};
+    o.rand_crop = o.rand_mirror = true;
+    o.max_rotate_angle = 20;
+    if (channels == 3) o.brightness = o.contrast = o.saturation = o.pca_noise = 0.3F;
+    o.mean_r = 123.68F, o.mean_g = 116.78F, o.mean_b = 103.94F, o.mean_a = 3;
+    o.std_r = 58.4F, o.std_g = 57.1F, o.std_b = 57.4F, o.std_a = 7;
+    o.scale = 0.3F;
+    ImageRecordIter numbers(o);
+    o.normalize_on_device = true;
+    ImageRecordIter pixels(o);
+    const DataDesc described = pixels.provide_data()[0];
+    EXPECT_EQ(described.dtype, DType::float32) << "what the network gets";
+    ASSERT_TRUE(described.normalization);
+    const PixelNormalization by = *described.normalization;
+    EXPECT_EQ(by.mean.size(), static_cast<size_t>(channels));
+    int batches = 0;
+    for (int epoch = 0; epoch < 5; ++epoch, pixels.reset(), numbers.reset()) {
+      while (const auto batch = pixels.next()) {
+        ++batches;
+        EXPECT_EQ(batch->data[0].dtype(), DType::uint8);
+        EXPECT_EQ(batch->provide_data, std::vector{described});
+        const auto values = batch->data[0].to_vector<float>();
+        std::vector<float> expected;
+        for (size_t i = 0; i < values.size(); ++i) {
+          const size_t c = i / 16 % static_cast<size_t>(channels);
+          expected.push_back((values[i] - static_cast<float>(by.mean[c])) * static_cast<float>(by.scale) /
+                             static_cast<float>(by.std[c]));
+        }
+        EXPECT_EQ(numbers.next()->data[0].to_vector<float>(), expected);
+      }
+      EXPECT_FALSE(numbers.next());
+    }
+    EXPECT_GE(batches, 2);
+  }
+}
+
+TEST_F(ImageRecords, OnlyTheSameNormalizationOfAllImagesCanBeLeftToADevice) {
+  write(4);
+  const auto refused = [&](auto change, const char* what) {
+    auto o = options();
+    o.normalize_on_device = true;
+    change(o);
+    return fails_with([&] { ImageRecordIter iter(o); }, "[ImageRecordIter] normalize_on_device", what);
+  };
+  using O = ImageRecordIterOptions;
+  EXPECT_TRUE(
+      refused([](O& o) { o.dtype = DType::uint8; }, "floating dtype, that of the normalized images, not uint8"));
+  EXPECT_TRUE(refused([](O& o) { o.mean_image = zeros({3, 4, 4}); }, "mean_img"));
+  EXPECT_TRUE(refused([](O& o) { o.max_random_contrast = 0.1F; }, "max_random_contrast"));
+  EXPECT_TRUE(refused([](O& o) { o.max_random_illumination = 0.1F; }, "max_random_illumination"));
+}
+
 TEST_F(ImageRecords, RandomCropsAreAllOverTheImage) {
   // The color says which row it is from.
   NDArray image({50, 10, 3}, cpu(), DType::uint8);
