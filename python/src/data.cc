@@ -43,6 +43,19 @@ nb::object optional_attribute(nb::handle object, const char* name) {
 
 std::string class_name(nb::handle value) { return nb::str(nb::handle(value.type()).attr("__name__")).c_str(); }
 
+std::optional<PixelNormalization> normalization_from(nb::handle value) {
+  if (value.is_none()) return std::nullopt;
+  PixelNormalization by;
+  const bool fits = nb::isinstance<nb::sequence>(value) && nb::len(value) == 3 && nb::try_cast(value[0], by.mean) &&
+                    nb::try_cast(value[1], by.std) && nb::try_cast(value[2], by.scale);
+  if (!fits)
+    throw TypeError(
+        join("the normalization of an input is (mean, std, scale), with a number per channel in mean and "
+             "std, not ",
+             nb::repr(value).c_str()));
+  return by;
+}
+
 }  // namespace
 
 // ---- descriptions and batches ---------------------------------------------------------------------------------------
@@ -61,6 +74,7 @@ DataDesc desc_from(nb::handle value) {
   if (!dtype.is_none()) desc.dtype = dtype_from(dtype);
   const nb::object layout = plain && nb::len(value) > 3 ? nb::object(value[3]) : optional_attribute(value, "layout");
   if (!layout.is_none()) desc.layout = nb::cast<std::string>(layout);
+  desc.normalization = normalization_from(optional_attribute(value, "normalization"));
   return desc;
 }
 
@@ -75,7 +89,9 @@ std::vector<DataDesc> descs_from(nb::handle value) {
 }
 
 nb::object desc_to_python(const DataDesc& desc) {
-  return desc_class()(desc.name, tuple_of(desc.shape), numpy_type(desc.dtype), desc.layout);
+  const auto& by = desc.normalization;
+  const nb::object normalization = by ? nb::object(nb::make_tuple(by->mean, by->std, by->scale)) : nb::none();
+  return desc_class()(desc.name, tuple_of(desc.shape), numpy_type(desc.dtype), desc.layout, normalization);
 }
 
 nb::list list_of(const std::vector<DataDesc>& descs) {

@@ -50,6 +50,7 @@ Keywords<ImageRecordIterOptions> image_keywords() {
   using O = ImageRecordIterOptions;
   Keywords<O> keywords = record_keywords<O>("ImageRecordIter");
   keywords.add("seed_aug", &O::seed_aug)
+      .add("normalize_on_device", &O::normalize_on_device)
       .add("skip_bad_images", &O::skip_bad_images)
       .add("dtype",
            [](O& to, nb::handle value) {

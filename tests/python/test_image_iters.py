@@ -1,6 +1,7 @@
 """ImageRecordIter and its relatives."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -68,6 +69,72 @@ def test_scripts_pass_numbers_texts_and_paths(records, tmp_path):
     assert it.iter_next() and it.getdata().shape == (2, 3, 4, 4) and it.getlabel().shape == (2,)
     with pytest.raises((TypeError, ValueError, SyntaxError)):
         mx.io.ImageRecordIter(path_imgrec=tmp_path / "some.rec", data_shape="3 x 4 x 4", batch_size=2)
+
+
+def test_pixels_that_a_device_normalizes(records):
+    options = {
+        "path_imgrec": records,
+        "data_shape": (3, 4, 4),
+        "batch_size": 4,
+        "rand_crop": True,
+        "rand_mirror": True,
+        "seed_aug": 3,
+        "mean_r": 12.5,
+        "std_g": 3,
+        "scale": 0.25,
+        "verbose": False,
+    }
+    net = mx.sym.FullyConnected(mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=2), num_hidden=10)
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+    given = mx.io.ImageRecordIter(**options, normalize_on_device=True)
+    desc = given.provide_data[0]
+    assert desc.dtype == np.float32 and desc.normalization == ([12.5, 0, 0], [1, 3, 1], 0.25)
+    assert pickle.loads(pickle.dumps(desc)).normalization == desc.normalization
+
+    def trained(wrap, **more):
+        data = wrap(mx.io.ImageRecordIter(**options, **more))
+        mx.random.seed(1)
+        module = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)])
+        module.fit(data, num_epoch=2, initializer=mx.init.Xavier(), optimizer_params={"learning_rate": 0.01})
+        return {name: value.asnumpy() for name, value in module.get_params()[0].items()}
+
+    for way in (lambda data: data, mx.io.PrefetchingIter, lambda data: mx.io.ResizeIter(data, 3), InPython):
+        expected = trained(way)
+        for name, value in trained(way, normalize_on_device=True).items():
+            np.testing.assert_array_equal(value, expected[name])
+
+    module = mx.mod.Module(net)
+    module.bind([("data", (4, 3, 4, 4))], [("softmax_label", (4,))])
+    module.init_params(mx.init.Xavier())
+    batch, numbers = given.next(), mx.io.ImageRecordIter(**options).next()
+    assert batch.data[0].dtype == np.uint8 and batch.provide_data[0].normalization == desc.normalization
+    outputs = []
+    for each in (batch, numbers):
+        module.forward(each, is_train=False)
+        outputs.append(module.get_outputs()[0].asnumpy())
+    np.testing.assert_array_equal(*outputs)
+
+    with pytest.raises(mx.MXNetError, match="normalize_on_device.*max_random_contrast"):
+        mx.io.ImageRecordIter(**options, normalize_on_device=True, max_random_contrast=0.1)
+    with pytest.raises(TypeError, match=r"\(mean, std, scale\).*not 3"):
+        module.reshape([mx.io.DataDesc("data", (4, 3, 4, 4), normalization=3)], [("softmax_label", (4,))])
+
+
+class InPython(mx.io.DataIter):
+    """An iterator in Python that passes on the batches of another."""
+
+    def __init__(self, source):
+        super().__init__(source.batch_size)
+        self.source = source
+        self.provide_data = source.provide_data
+        self.provide_label = source.provide_label
+
+    def reset(self):
+        self.source.reset()
+
+    def next(self):
+        batch = self.source.next()
+        return mx.io.DataBatch(batch.data, batch.label, batch.pad)
 
 
 def test_wrong_arguments_are_named(records):

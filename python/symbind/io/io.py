@@ -46,20 +46,24 @@ MXDataIter = DataIter  # in MXNet, the class of iterators written in C++
 class DataDesc(_namedtuple("DataDesc", ["name", "shape"])):
     """One input: its name and the shape of a whole batch; further its type, and the layout of its axes.
 
+    With `normalization` = (mean, std, scale), where mean and std have a number per channel, batches may hold pixels as
+    uint8: devices that get them compute (pixel - mean) * scale / std.
+
     As a tuple it is (name, shape), and only these count in comparisons.
     """
 
-    def __new__(cls, name, shape, dtype=_np.float32, layout="NCHW"):
+    def __new__(cls, name, shape, dtype=_np.float32, layout="NCHW", normalization=None):
         desc = super().__new__(cls, name, shape)
         desc.dtype = dtype
         desc.layout = layout
+        desc.normalization = normalization
         return desc
 
     def __repr__(self):
         return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
 
     def __reduce__(self):
-        return DataDesc, (self.name, self.shape, self.dtype, self.layout)
+        return DataDesc, (self.name, self.shape, self.dtype, self.layout, self.normalization)
 
     @staticmethod
     def get_batch_axis(layout):
