@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t stored_batches = 8;  // of the arrays on the host, which an epoch goes through many times
 
 struct Options {
-  std::string name = "lenet-train", device = "cpu", dtype = "float32";
+  std::string name = "lenet-train", device = "cpu", dtype = "float32", input = "float32";
   int64_t batch = 0, steps = 60, rounds = 7;
 
   static Options parse(int argc, char** argv) {
@@ -33,6 +33,8 @@ struct Options {
     line.add("--case", options.name, "the network", "CASE")
         .add_choice("--device", options.device, {"cpu", "gpu"}, "where it runs")
         .add_choice("--dtype", options.dtype, {"float32", "float16", "bfloat16"}, "16 bits: mixed precision")
+        .add_choice("--input", options.input, {"float32", "uint8"},
+                    "batches on the host; uint8: pixels, which the device normalizes")
         .add("--batch", options.batch, "samples in a batch; 0: the case's own number", 0)
         .add("--steps", options.steps, "steps of a round", 10)
         .add("--rounds", options.rounds, "rounds, of which the median counts");
@@ -62,13 +64,45 @@ class BareSteps {
   Training training_;
 };
 
+// Batches of the arrays on the host.
+class StoredBatches final : public DataIter {
+ public:
+  StoredBatches(const Case& network, bool as_pixels)
+      : as_pixels_(as_pixels),
+        batches_(as_pixels ? pixels(network) : network.random_data(stored_batches),
+                 network.random_labels(stored_batches), {.batch_size = network.data[0]}) {}
+
+  std::vector<DataDesc> provide_data() const override {
+    std::vector<DataDesc> described = batches_.provide_data();
+    if (as_pixels_) {
+      described[0].dtype = DType::float32;
+      described[0].normalization = {.mean = {mean}, .std = {deviation}};
+    }
+    return described;
+  }
+  std::vector<DataDesc> provide_label() const override { return batches_.provide_label(); }
+  void reset() override { batches_.reset(); }
+  std::optional<DataBatch> next() override { return batches_.next(); }
+
+ private:
+  static constexpr double mean = 128, deviation = 64;
+
+  static NDArray pixels(const Case& network) {
+    require(network.data.rank() == 4, "--input uint8 needs a case with images, not of data ", network.data);
+    const NDArray numbers = network.random_data(stored_batches) * deviation + mean;
+    return clip(numbers, {.a_min = 0, .a_max = 255}).astype(DType::uint8);
+  }
+
+  bool as_pixels_;
+  NDArrayIter batches_;
+};
+
 class ThroughFit {
  public:
-  ThroughFit(const Case& network, const std::vector<Context>& contexts, DType dtype)
+  ThroughFit(const Case& network, const std::vector<Context>& contexts, const Options& options)
       : network_(network),
-        data_(network.random_data(stored_batches), network.random_labels(stored_batches),
-              {.batch_size = network.data[0]}),
-        module_(network.symbol, {.context = contexts, .compute_dtype = dtype}) {}
+        data_(network, options.input == "uint8"),
+        module_(network.symbol, {.context = contexts, .compute_dtype = options.step_options().dtype}) {}
 
   // Of an epoch without its first steps and what comes at its end: epochs are usually much longer.
   double ms_per_step(int64_t steps) {
@@ -92,7 +126,7 @@ class ThroughFit {
 
  private:
   const Case& network_;
-  NDArrayIter data_;
+  StoredBatches data_;
   Module module_;
   EvalMetricPtr metric_ = EvalMetric::create("acc");
 };
@@ -117,8 +151,9 @@ void compare(const std::string& what, const Options& options, A& ours, B& base) 
     base_times.push_back(base_time);
   }
   std::cout << "{\"case\": \"" << what << "\", \"network\": \"" << options.name << "\", \"dtype\": \"" << options.dtype
-            << "\", \"ms\": " << median(times) << ", \"base_ms\": " << median(base_times)
-            << ", \"ratio\": " << median(times) / median(base_times) << "}" << std::endl;
+            << "\", \"input\": \"" << options.input << "\", \"ms\": " << median(times)
+            << ", \"base_ms\": " << median(base_times) << ", \"ratio\": " << median(times) / median(base_times) << "}"
+            << std::endl;
 }
 
 }  // namespace
@@ -131,13 +166,13 @@ int main(int argc, char** argv) {
     require(!is_inference(options.name) && network.vocabulary == 0,
             "fit needs a case that trains, with a label for each sample, not ", options.name);
     const StepOptions step = options.step_options();
-    ThroughFit one(network, {step.context}, step.dtype);
+    ThroughFit one(network, {step.context}, options);
     {
       BareSteps bare(network, step);
       compare("fit", options, one, bare);
     }
     if (step.context.is_gpu()) return;
-    ThroughFit two(network, {cpu(0), cpu(1)}, step.dtype);
+    ThroughFit two(network, {cpu(0), cpu(1)}, options);
     compare("two-contexts", options, two, one);
   });
 }
