@@ -17,7 +17,8 @@ bool is_channel_axis(const BatchNorm& norm, const Convolution& convolution, cons
 
 class Folding {
  public:
-  explicit Folding(Graph& graph) : graph_(graph), readers_(graph), replacements_(graph) {}
+  Folding(Graph& graph, const KernelCheck& runs_on_device)
+      : graph_(graph), runs_on_device_(runs_on_device), readers_(graph), replacements_(graph) {}
 
   void run() {
     for (const GraphNode& node : graph_.nodes)
@@ -48,16 +49,21 @@ class Folding {
     fused->norm_fix_gamma = norm.fix_gamma;
     std::vector<TensorId> inputs = convolution.inputs;
     // A norm before the convolution may already be folded into it.
-    if (std::optional<Replacement> pending = replacements_.take_back(convolution.id)) {
+    std::optional<Replacement> pending = replacements_.take_back(convolution.id);
+    if (pending) {
       const auto& taken = *static_cast<const ConvolutionFused*>(pending->source->params.get());
       fused->norm_before = taken.norm_before;
       fused->norm_before_eps = taken.norm_before_eps;
       fused->norm_before_fix_gamma = taken.norm_before_fix_gamma;
-      inputs = std::move(pending->inputs);
+      inputs = pending->inputs;
     }
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_.put(node.id, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}},
-                      convolution.id);
+    Replacement replacement{fused_node(*node.source, *fused), std::move(inputs), {node.first_output}};
+    if (!accepts(runs_on_device_, graph_, node.context, replacement)) {
+      if (pending) replacements_.put(convolution.id, std::move(*pending));
+      return false;
+    }
+    replacements_.put(node.id, std::move(replacement), convolution.id);
     return true;
   }
 
@@ -79,21 +85,25 @@ class Folding {
     std::vector<TensorId> inputs = convolution.inputs;
     inputs[0] = node.inputs[0];
     inputs.insert(inputs.end(), node.inputs.begin() + 1, node.inputs.end());
-    replacements_.put(reader, {fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}},
-                      node.id);
+    Replacement replacement{fused_node(*convolution.source, fused), std::move(inputs), {convolution.first_output}};
+    if (accepts(runs_on_device_, graph_, node.context, replacement))
+      replacements_.put(reader, std::move(replacement), node.id);
   }
 
   const Shape& shape_of(TensorId tensor) const { return graph_.tensor(tensor).shape; }
 
   Graph& graph_;
+  const KernelCheck& runs_on_device_;
   const Readers readers_;
   Replacements replacements_;
 };
 
 }  // namespace
 
-void fold_batch_norm(Graph& graph) {
-  if (!graph.has_backward()) Folding(graph).run();
+void fold_batch_norm(Graph& graph) { fold_batch_norm(graph, device_check()); }
+
+void fold_batch_norm(Graph& graph, const KernelCheck& runs_on_device) {
+  if (!graph.has_backward()) Folding(graph, runs_on_device).run();
 }
 
 }  // namespace symbind

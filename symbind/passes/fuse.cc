@@ -94,22 +94,42 @@ bool has_fused_kernel(const Graph& graph, Context context, const Replacement& re
   return accepts(fused_kernel_check(), graph, context, replacement);
 }
 
+namespace {
+
+NodeView view_of(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
+                 std::span<const Tensor> outputs) {
+  return {.op = *node.op,
+          .params = node.params.get(),
+          .name = node.name,
+          .inputs = inputs,
+          .outputs = outputs,
+          .is_train = graph.is_train,
+          .context = context,
+          .source = &node};
+}
+
+}  // namespace
+
 bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
                       std::span<const Tensor> outputs) {
-  return choose({.op = *node.op,
-                 .params = node.params.get(),
-                 .name = node.name,
-                 .inputs = inputs,
-                 .outputs = outputs,
-                 .is_train = graph.is_train,
-                 .context = context,
-                 .source = &node})
-             .tier < Tier::plain;
+  return choose(view_of(graph, context, node, inputs, outputs)).tier < Tier::plain;
 }
 
 KernelCheck fused_kernel_check() {
   return [](const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
             std::span<const Tensor> outputs) { return has_fused_kernel(graph, context, node, inputs, outputs); };
+}
+
+KernelCheck device_check() {
+  return [](const Graph& graph, Context context, const Node& node, std::span<const Tensor> inputs,
+            std::span<const Tensor> outputs) {
+    const NodeView view = view_of(graph, context, node, inputs, outputs);
+    const std::vector<Implementation>& all = Target::get(context).implementations(*node.op);
+    // The most general ones first: the others may measure before they answer.
+    return std::any_of(all.rbegin(), all.rend(), [&](const Implementation& each) {
+      return each.tier != Tier::host && each.refuse(view).empty();
+    });
+  };
 }
 
 bool converts_arrays(Context context) {

@@ -133,9 +133,16 @@ bool has_fused_kernel(const Graph& graph, Context context, const Node& node, std
 using KernelCheck = std::function<bool(const Graph& graph, Context context, const Node& node,
                                        std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 KernelCheck fused_kernel_check();  // the function above
+// Does the device run a fused operator itself, by any kernel, rather than as a step on the host? A rule that fuses for
+// every device asks this, so that it does not move work to the host that the device did before.
+KernelCheck device_check();
 // Does a check accept the fused operator of a replacement?
 bool accepts(const KernelCheck& has_kernel, const Graph& graph, Context context, const Replacement& replacement);
 // Rules with another check of the device, for tests.
+void fold_batch_norm(Graph& graph, const KernelCheck& runs_on_device);
+void fuse_residual(Graph& graph, const KernelCheck& runs_on_device);
+void fuse_activation(Graph& graph, const KernelCheck& runs_on_device);
+void fuse_norm_relu(Graph& graph, const KernelCheck& runs_on_device);
 void fuse_statistics(Graph& graph, const KernelCheck& has_kernel);
 void fuse_pool_indices(Graph& graph, const KernelCheck& has_kernel);
 void fuse_relu_signs(Graph& graph, const KernelCheck& has_kernel);

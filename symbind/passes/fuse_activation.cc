@@ -22,7 +22,9 @@ NodePtr with_activation(const GraphNode& before, const Node& activation_node) {
 
 }  // namespace
 
-void fuse_activation(Graph& graph) {
+void fuse_activation(Graph& graph) { fuse_activation(graph, device_check()); }
+
+void fuse_activation(Graph& graph, const KernelCheck& runs_on_device) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.nodes) {
@@ -31,7 +33,8 @@ void fuse_activation(Graph& graph) {
     if (readers.count(node.inputs[0]) != 1 || before.context != node.context) continue;
     NodePtr source = with_activation(before, *node.source);
     if (!source) continue;
-    replacements.put(node.id, {std::move(source), before.inputs, {node.first_output}}, before.id);
+    Replacement fused{std::move(source), before.inputs, {node.first_output}};
+    if (accepts(runs_on_device, graph, node.context, fused)) replacements.put(node.id, std::move(fused), before.id);
   }
   replacements.apply();
 }

@@ -46,20 +46,21 @@ const GraphNode* recomputed_norm_before(const Graph& graph, const Readers& reade
   return matches ? &norm : nullptr;
 }
 
-void fuse_forward(Graph& graph) {
+void fuse_forward(Graph& graph, const KernelCheck& runs_on_device) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.nodes) {
+    const auto fuse = [&](const GraphNode& norm, NodePtr source, std::vector<TensorId> replaced) {
+      Replacement fused{std::move(source), norm.inputs, std::move(replaced)};
+      if (accepts(runs_on_device, graph, node.context, fused)) replacements.put(node.id, std::move(fused), norm.id);
+    };
     if (const GraphNode* norm = recomputed_norm_before(graph, readers, node)) {
       BatchNormRecompute both = *params_if<BatchNormRecompute>(*norm);
       both.relu = true;
-      replacements.put(node.id, {fused_node(*node.source, both), norm->inputs, {node.first_output}}, norm->id);
+      fuse(*norm, fused_node(*node.source, both), {node.first_output});
     } else if ((norm = norm_before(graph, readers, node))) {
-      replacements.put(node.id,
-                       {fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(*norm)}),
-                        norm->inputs,
-                        {node.first_output, norm->first_output + 1, norm->first_output + 2}},
-                       norm->id);
+      fuse(*norm, fused_node(*node.source, BatchNormRelu{*params_if<BatchNorm>(*norm)}),
+           {node.first_output, norm->first_output + 1, norm->first_output + 2});
     }
   }
   replacements.apply();
@@ -140,7 +141,7 @@ bool is_forward_of(const GraphNode& forward, const GraphNode& gradient) {
 }
 
 // Fuses the gradients of ReLU and BatchNorm, if both belong to one fused operator.
-void fuse_backward(Graph& graph) {
+void fuse_backward(Graph& graph, const KernelCheck& runs_on_device) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.backward_part()) {
@@ -153,11 +154,11 @@ void fuse_backward(Graph& graph) {
     if (!is_forward_of(forward, node)) continue;
     const std::vector<TensorId>& in = node.inputs;  // out_grad, data, gamma, mean, var
     BatchNormReluGrad fused{*params};
-    replacements.put(node.id,
-                     {fused_node(*node.source, fused),
-                      {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
-                      {node.first_output, node.first_output + 1, node.first_output + 2}},
-                     relu_grad.id);
+    Replacement replacement{fused_node(*node.source, fused),
+                            {relu_grad.inputs[0], in[1], in[2], forward.inputs[2], in[3], in[4]},
+                            {node.first_output, node.first_output + 1, node.first_output + 2}};
+    if (!accepts(runs_on_device, graph, node.context, replacement)) continue;
+    replacements.put(node.id, std::move(replacement), relu_grad.id);
     // It may have been recomputed for the gradient alone.
     if (params_if<BatchNormRecompute>(forward) && readers.is_only(relu_grad.id, relu_grad.inputs[1]))
       replacements.absorb(forward.id);
@@ -165,7 +166,7 @@ void fuse_backward(Graph& graph) {
   replacements.apply();
 }
 
-void fuse_sum(Graph& graph) {
+void fuse_sum(Graph& graph, const KernelCheck& runs_on_device) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.backward_part()) {
@@ -183,10 +184,10 @@ void fuse_sum(Graph& graph) {
       fused.with_sum = true;
       std::vector<TensorId> inputs = norm_grad.inputs;
       inputs.push_back(other);
-      replacements.put(
-          node.id,
-          {fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}},
-          norm_grad.id);
+      Replacement replacement{
+          fused_node(*norm_grad.source, fused), std::move(inputs), {node.first_output, gradient + 1, gradient + 2}};
+      if (!accepts(runs_on_device, graph, node.context, replacement)) continue;
+      replacements.put(node.id, std::move(replacement), norm_grad.id);
       break;
     }
   }
@@ -195,12 +196,14 @@ void fuse_sum(Graph& graph) {
 
 }  // namespace
 
-void fuse_norm_relu(Graph& graph) {
+void fuse_norm_relu(Graph& graph) { fuse_norm_relu(graph, device_check()); }
+
+void fuse_norm_relu(Graph& graph, const KernelCheck& runs_on_device) {
   fuse_add_forward(graph);
   fuse_add_backward(graph);
-  fuse_forward(graph);
-  fuse_backward(graph);
-  fuse_sum(graph);
+  fuse_forward(graph, runs_on_device);
+  fuse_backward(graph, runs_on_device);
+  fuse_sum(graph, runs_on_device);
 }
 
 }  // namespace symbind

@@ -9,7 +9,9 @@
 
 namespace symbind {
 
-void fuse_residual(Graph& graph) {
+void fuse_residual(Graph& graph) { fuse_residual(graph, device_check()); }
+
+void fuse_residual(Graph& graph, const KernelCheck& runs_on_device) {
   const Readers readers(graph);
   Replacements replacements(graph);
   for (const GraphNode& node : graph.forward_part()) {
@@ -30,7 +32,9 @@ void fuse_residual(Graph& graph) {
       fused->sum_is_spent = readers.last(other) == node.id && !graph.producer(other).is_variable();
       std::vector<TensorId> inputs = maker.inputs;
       inputs.push_back(other);
-      replacements.put(node.id, {fused_node(*node.source, *fused), std::move(inputs), {node.first_output}}, maker.id);
+      Replacement replacement{fused_node(*node.source, *fused), std::move(inputs), {node.first_output}};
+      if (!accepts(runs_on_device, graph, node.context, replacement)) continue;
+      replacements.put(node.id, std::move(replacement), maker.id);
       break;
     }
   }
