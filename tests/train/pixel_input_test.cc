@@ -119,13 +119,24 @@ TEST(PixelInput, EveryDeviceNormalizesItsSlice) {
       const auto module = bound_to(images, {context, context});
       const DataBatch batch = *images.next();
       EXPECT_EQ(batch.data[0].dtype(), DType::uint8);
+      const NDArray expected = normalized(batch.data[0]);
+      const auto expect_slices = [&](const char* given) {
+        for (size_t device : {0U, 1U}) {
+          const auto slice = static_cast<int64_t>(device) * 3;
+          const NDArray input = input_of(*module, device);
+          EXPECT_TRUE(same_bits(input, expected.slice(slice, slice + 3))) << context << ": " << given;
+          module->exec_group()->execs()[device]->arg_dict().at("data").fill(0);
+        }
+      };
       if (prepared) module->prepare(batch);
       module->forward(batch, true);
-      const NDArray expected = normalized(batch.data[0]);
-      for (size_t device : {0U, 1U}) {
-        const auto slice = static_cast<int64_t>(device) * 3;
-        EXPECT_TRUE(same_bits(input_of(*module, device), expected.slice(slice, slice + 3))) << context;
-      }
+      expect_slices("a whole batch");
+      const auto part = [&](int64_t begin) {
+        return DataBatch{.data = {batch.data[0].slice(begin, begin + 3)},
+                         .label = {batch.label[0].slice(begin, begin + 3)}};
+      };
+      module->forward(std::vector{part(0), part(3)}, true);
+      expect_slices("a batch for each");
     }
 }
 
