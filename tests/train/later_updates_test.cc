@@ -7,6 +7,7 @@
 #include "symbind/symbind.h"
 
 #include "tests/support/arrays.h"
+#include "tests/support/waiting_updates.h"
 
 namespace symbind {
 namespace {
@@ -130,40 +131,9 @@ TEST(LaterUpdates, AFewAreInFlight) {
 }
 
 TEST(LaterUpdates, EveryReadAndEveryChangeSeesThem) {
-  const auto updated = [] {
-    auto metric = std::make_unique<metric::Accuracy>();
-    LaterUpdates::add(*metric, send(array({0, 1}), array({{1, 0}, {1, 0}})).arrays);
-    return metric;
-  };
-  EXPECT_EQ(updated()->get()[0].second, 0.5);
-  EXPECT_EQ(updated()->get_global()[0].second, 0.5);
-  EXPECT_EQ(updated()->sums().instances, 2);
-  EXPECT_EQ(updated()->global_sums().sum, 1);
-  EXPECT_EQ(updated()->state(), (std::vector<double>{1, 2, 1, 2}));
-  EXPECT_EQ(updated()->str(), "EvalMetric: {'accuracy': 0.5}");
-  EXPECT_EQ(metric::Accuracy(*updated()).sums().instances, 2) << "a copy";
-  metric::Accuracy other;
-  LaterUpdates::add(other, send(array({0}), array({{1, 0}})).arrays);
-  other = *updated();
-  EXPECT_EQ(other.sums().instances, 2) << "its own were replaced";
-
-  auto metric = updated();
-  metric->update({array({1})}, {array({{0, 1}})});
-  EXPECT_EQ(metric->sums().sum, 2);
-  metric = updated();
-  metric->set_sums({5, 5});
-  EXPECT_EQ(metric->sums().instances, 5) << "the earlier update does not come after the change";
-  EXPECT_EQ(metric->global_sums().instances, 2);
-  metric = updated();
-  metric->set_options({"renamed"});
-  EXPECT_EQ(metric->sums().instances, 2);
-  metric = updated();
-  metric->reset_local();
-  EXPECT_EQ(metric->sums().instances, 0);
-  EXPECT_EQ(metric->global_sums().instances, 2);
-  metric = updated();
-  metric->reset();
-  EXPECT_EQ(metric->global_sums().instances, 0);
+  testing::expect_reads_and_changes_see_waiting_updates([](metric::Accuracy& metric) {
+    LaterUpdates::add(metric, send(array({0, 1}), array({{1, 0}, {1, 0}})).arrays);
+  });
 }
 
 TEST(LaterUpdates, LabelsMayBeOverwrittenMeanwhile) {

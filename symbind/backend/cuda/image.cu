@@ -175,11 +175,15 @@ std::unique_ptr<Kernel> build_normalization(const NodeView& node, const Normaliz
   const auto run = [normalization](const Args& args) {
     if (normalization.planes * normalization.plane == 0) return;
     constexpr int64_t most_rows = 65535;  // of blocks
+    constexpr int64_t most_packs = 8;     // of a thread, which finds the factors of its plane once
     constexpr int width = std::min(4, widest<T>);
     const In* const in = args.in<In>(0);
     T* const out = args.out<T>();
     const bool packs = normalization.plane % width == 0 && all_aligned_for_packs({in, out});
-    const dim3 blocks(blocks_for(packs ? normalization.plane / width : normalization.plane),
+    const int64_t of_plane = packs ? normalization.plane / width : normalization.plane;
+    const int64_t of_thread =
+        std::clamp<int64_t>(normalization.planes * of_plane / (most_blocks * block_size), 1, most_packs);
+    const dim3 blocks(blocks_for(of_plane, block_size * of_thread),
                       static_cast<unsigned>(std::min(normalization.planes, most_rows)));
     if (packs)
       normalize<width><<<blocks, block_size, 0, stream_of(args)>>>(in, out, normalization);
