@@ -92,6 +92,8 @@ class PyOptimizer final : public RuleOptimizer {
     return decay ? *decay : RuleOptimizer::step_wd(key, parameter);
   }
 
+  // Its methods ask which of them a Python class overrides.
+  bool updates_by_rule() const override { return true; }
   UpdateUnit own_update_unit() const override {
     bool python = any_state();
     for (const char* name : {update_, update_multi_precision_, get_lr_, get_lrs_, get_wd_, get_wds_})

@@ -1,6 +1,7 @@
 #include "symbind/optim/rule_optimizer.h"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "symbind/core/error.h"
 #include "symbind/files/states.h"
@@ -105,20 +106,29 @@ StateTree RuleOptimizer::create_state(const ParamKey& key, const NDArray& weight
   return rule_->create_state(name_of(key), weight);
 }
 
+bool RuleOptimizer::updates_by_rule() const { return typeid(*this) == typeid(RuleOptimizer); }
+
+UpdateUnit RuleOptimizer::own_update_unit() const {
+  return updates_by_rule() ? rule_->update_unit() : std::max(rule_->update_unit(), UpdateUnit::parameter);
+}
+
 StateTree RuleOptimizer::create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
-  if (uses_master(weight) && rule_->writes_copy()) return rule_->create_state_with_copy(name_of(key), weight);
+  if (updates_by_rule() && uses_master(weight) && rule_->writes_copy())
+    return rule_->create_state_with_copy(name_of(key), weight);
   return Optimizer::create_state_multi_precision(key, weight);
 }
 
 void RuleOptimizer::update(const Update& update) { apply({&update, 1}, false); }
 
 void RuleOptimizer::update_multi_precision(const Update& update) {
-  if (uses_master(update.weight) && !rule_->writes_copy()) return Optimizer::update_multi_precision(update);
+  if (!updates_by_rule() || (uses_master(update.weight) && !rule_->writes_copy()))
+    return Optimizer::update_multi_precision(update);
   apply({&update, 1}, true);
 }
 
 void RuleOptimizer::update_many(std::span<const Update> updates) {
-  if (!rule_->joint() || (multi_precision && !rule_->writes_copy())) return Optimizer::update_many(updates);
+  if (!updates_by_rule() || !rule_->joint() || (multi_precision && !rule_->writes_copy()))
+    return Optimizer::update_many(updates);
   apply(updates, true);
 }
 
@@ -138,7 +148,7 @@ FollowingWorkPtr RuleOptimizer::repeated_update(std::span<const Update> updates,
                                                 const NDArray& condition) {
   if (!repeats_updates()) return Optimizer::repeated_update(updates, last, condition);
   require(!condition || !update_depends_on_count(), "[", name(),
-          "] an update depends on whether the last was left out");
+          "] updates that depend on their count cannot be left out by a device");
   const InUse use = in_use("update");
   std::vector<UpdateRule::Step> steps;
   if (condition)

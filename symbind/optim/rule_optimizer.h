@@ -1,4 +1,5 @@
-// An optimizer that applies an update rule, as all built-in optimizers do.
+// An optimizer that applies an update rule, as all built-in optimizers do. A derived class may override update(), which
+// then makes every update, and the rates and decays of single parameters.
 #pragma once
 
 #include "symbind/optim/optimizer.h"
@@ -35,7 +36,10 @@ class RuleOptimizer : public Optimizer {
   void restore(const ResumeState& state) override;
 
  protected:
-  UpdateUnit own_update_unit() const override { return rule_->update_unit(); }
+  // Are all updates those of the rule, with its rates and decays? Then many parameters may be updated by one operator,
+  // in pieces, and by a device alone. Not in a derived class, which may override them; one that does not may say so.
+  virtual bool updates_by_rule() const;
+  UpdateUnit own_update_unit() const override;
   // The rate and the decay of one parameter's update. `name` is name_of(key), `rate` is learning_rate().
   virtual double step_lr(const ParamKey& key, const std::string& name, double rate) const {
     return rate * lr_mult_of(key, name);

@@ -264,6 +264,20 @@ TEST(RuleOptimizer, CanBeDerivedFrom) {
   optimizer.update({0, weight, array({2}), &state});
   EXPECT_EQ(weight.item(), 3);
   EXPECT_EQ(optimizer.num_update(), 1);
+  EXPECT_EQ(optimizer.update_unit(), UpdateUnit::parameter) << "an override may look at whole parameters";
+  EXPECT_FALSE(optimizer.is_conditional() || optimizer.repeats_updates()) << "a device cannot run the override alone";
+}
+
+TEST(RuleOptimizer, UpdatersCallWhatADerivedClassOverrides) {
+  for (const DType dtype : {DType::float32, DType::float16}) {
+    const auto halving = std::make_shared<Halving>();
+    halving->multi_precision = true;
+    Updater updater(halving);
+    const std::vector<NDArray> weights{array({4}, cpu(), dtype), array({6}, cpu(), dtype)};
+    updater({{0, array({2}, cpu(), dtype), weights[0]}, {1, array({4}, cpu(), dtype), weights[1]}});
+    EXPECT_EQ(weights[0].item(), 3) << dtype;
+    EXPECT_EQ(weights[1].item(), 4) << dtype;
+  }
 }
 
 TEST(UpdateRules, AreKnownByNameAndStartWithTheirDefaults) {
