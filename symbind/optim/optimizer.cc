@@ -267,8 +267,10 @@ void Optimizer::count_if(std::function<bool()> made, ResumeState before) {
 
 void Optimizer::settle() const {
   if (!unsettled_) return;
-  const std::shared_ptr<const Unsettled> last = std::exchange(unsettled_, nullptr);
-  if (last->made()) return;
+  const std::shared_ptr<const Unsettled> last = unsettled_;
+  const bool made = last->made();  // throws if the device reports a fault: the next call knows
+  unsettled_ = nullptr;
+  if (made) return;
   ResumeState before = last->before;
   // A schedule that the user has changed or replaced since then stays.
   if (lr_scheduler && (lr_scheduler != last->schedule || lr_scheduler->state() != last->schedule_after))

@@ -49,7 +49,11 @@ bool ScaledLoss::checks_sums(const KVStore* store) {
 // ---- The scale ------------------------------------------------------------------------------------------------------
 
 const LossScale& ScaledLoss::Shared::on_host() {
-  if (const auto check = std::exchange(check_, nullptr)) scale_.finish_step(is_finite(*check));
+  if (check_) {
+    const bool finite = is_finite(*check_);  // throws if the device reports a fault: the next call knows
+    check_ = nullptr;
+    scale_.finish_step(finite);
+  }
   return scale_;
 }
 

@@ -175,6 +175,22 @@ TEST_F(ConditionalUpdates, LeaveNoTraceIfTheyWereNotMade) {
   EXPECT_EQ(made.rule.steps_.back().lr, 0.25);
 }
 
+TEST_F(ConditionalUpdates, AreAskedAboutAgainAfterAFaultOfTheDevice) {
+  for (const bool is_made : {true, false}) {
+    const int64_t before = optimizer.num_update();
+    ResumeState state_before = optimizer.resume_state();
+    optimizer.update_count("a");
+    optimizer.count_if(
+        [&, faults = 0]() mutable -> bool {
+          if (faults++ == 0) throw Error("a fault");
+          return is_made;
+        },
+        std::move(state_before));
+    EXPECT_TRUE(fails_with([&] { optimizer.num_update(); }, "a fault"));
+    EXPECT_EQ(optimizer.num_update(), before + is_made);
+  }
+}
+
 TEST_F(ConditionalUpdates, OfAParameterThatHadNoneLeaveItUncounted) {
   update(false);
   EXPECT_TRUE(optimizer.resume_state().index_update_count.empty());
