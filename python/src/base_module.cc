@@ -167,7 +167,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
   const KeeperScope making(self);
-  const AllowEarlyExchange exchange(has_own_steps(self, module));
+  const AllowOverlaps overlaps(has_own_steps(self, module));
   ReleaseGil release;
   module.fit(*training, args);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <type_traits>
+#include <optional>
 #include <typeinfo>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "symbind/exec/indexing.h"
 #include "symbind/files/checkpoint.h"
 #include "symbind/train/bucketing.h"
+#include "symbind/train/fit_step.h"
 #include "symbind/train/module.h"
 #include "symbind/train/monitor.h"
 
@@ -145,25 +146,7 @@ void BaseModule::set_compute_dtype(DType /*dtype*/) {
 
 namespace {
 
-thread_local bool early_exchange_allowed = false;
-// In the batches of fit(): forward and backward, after which the update follows immediately, and the update, which is
-// finished before a callback runs.
-thread_local bool update_follows = false, finish_follows = false;
-thread_local EvalMetric* metric_follows = nullptr;  // that is updated with the labels of the batch
-
-// Sets a variable while it lives.
-template <class T>
-class Set {
- public:
-  Set(T& variable, std::type_identity_t<T> value) : variable_(variable), before_(std::exchange(variable, value)) {}
-  ~Set() { variable_ = before_; }
-  Set(const Set&) = delete;
-  Set& operator=(const Set&) = delete;
-
- private:
-  T& variable_;
-  const T before_;
-};
+thread_local bool overlaps_allowed = false;
 
 // Is it of a built-in class, which does nothing between backward and update?
 bool has_own_steps(const BaseModule& module) {
@@ -173,11 +156,9 @@ bool has_own_steps(const BaseModule& module) {
 
 }  // namespace
 
-AllowEarlyExchange::AllowEarlyExchange(bool allowed) : before_(std::exchange(early_exchange_allowed, allowed)) {}
-AllowEarlyExchange::~AllowEarlyExchange() { early_exchange_allowed = before_; }
-bool AllowEarlyExchange::allowed() { return early_exchange_allowed && update_follows; }
-EvalMetric* AllowEarlyExchange::metric() { return allowed() ? metric_follows : nullptr; }
-bool AllowEarlyExchange::may_finish_later() { return early_exchange_allowed && finish_follows; }
+AllowOverlaps::AllowOverlaps(bool allowed) : before_(std::exchange(overlaps_allowed, allowed)) {}
+AllowOverlaps::~AllowOverlaps() { overlaps_allowed = before_; }
+bool AllowOverlaps::allowed() { return overlaps_allowed; }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   const InUse use = in_use("fit");
@@ -201,13 +182,14 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   // Warns if there is one already: this one then has no effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 
-  const AllowEarlyExchange exchange(early_exchange_allowed || (has_own_steps(*this) && !args.monitor));
+  const bool overlaps = (AllowOverlaps::allowed() || has_own_steps(*this)) && !args.monitor;
+  const AllowOverlaps of_others(false);  // that a callback trains: they were not meant
   for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
     epoch = begin_epoch(epoch);
     if (epoch >= args.num_epoch) return;
     std::optional<StopTraining> stop;
     try {
-      fit_epoch(train_data, args, epoch);
+      fit_epoch(train_data, args, epoch, overlaps);
     } catch (const StopTraining& asked) {
       stop = asked;
     }
@@ -218,7 +200,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   }
 }
 
-void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch) {
+void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, bool overlaps) {
   EvalMetric& metric = *args.eval_metric.get();
   const auto begin = Clock::now();
   metric.reset();
@@ -230,12 +212,13 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch)
     check_interrupt();
     if (args.monitor) args.monitor->tic();
     {
-      const Set update(update_follows, true);
-      const Set counted(metric_follows, &metric);
+      std::optional<FitStep> step;
+      if (overlaps) step.emplace(*this, FitStep::Call::forward_backward, &metric);
       forward_backward(*batch);
     }
     {
-      const Set finish(finish_follows, true);
+      std::optional<FitStep> step;
+      if (overlaps) step.emplace(*this, FitStep::Call::update);
       update();
     }
     update_metric(metric, batch->label);

@@ -136,21 +136,20 @@ struct PredictArgs {
   bool reset = true;
 };
 
-// Allows three overlaps on the calling thread, as long as this object lives. Gradients may be exchanged with other
-// workers before backward has ended. An update that waits for the devices (in float16 a step is taken only if its
+// Allows fit() three overlaps on the calling thread, as long as this object lives. Gradients may be exchanged with
+// other workers before backward has ended. An update that waits for the devices (in float16 a step is taken only if its
 // gradients are finite) may be finished after the next batch was prepared. And forward_backward() may launch the
 // updates of the parameters and of fit()'s metric with its passes, so that the calls of these have nothing left to do.
-// fit() allows them for built-in classes. A program may do so for a derived class that inherits backward(), update(),
-// update_metric() and forward_backward(), and does not change gradients between backward() and update().
-class AllowEarlyExchange {
+// Built-in classes need no permission. A program may give it for a derived class that inherits backward(), update(),
+// update_metric() and forward_backward(), and does not change gradients between backward() and update(). With a monitor
+// fit() overlaps nothing.
+class AllowOverlaps {
  public:
-  explicit AllowEarlyExchange(bool allowed = true);
-  ~AllowEarlyExchange();
-  AllowEarlyExchange(const AllowEarlyExchange&) = delete;
-  AllowEarlyExchange& operator=(const AllowEarlyExchange&) = delete;
-  static bool allowed();           // on the calling thread
-  static bool may_finish_later();  // may update() leave the rest to finish_update()?
-  static EvalMetric* metric();     // that is updated after forward_backward(), with the labels of its batch; or null
+  explicit AllowOverlaps(bool allowed = true);
+  ~AllowOverlaps();
+  AllowOverlaps(const AllowOverlaps&) = delete;
+  AllowOverlaps& operator=(const AllowOverlaps&) = delete;
+  static bool allowed();  // on the calling thread
 
  private:
   bool before_;
@@ -189,7 +188,7 @@ class BaseModule {
   virtual void forward(const DataBatch& batch, std::optional<bool> is_train = std::nullopt) = 0;
   virtual void backward(const std::vector<NDArray>& out_grads = {}) = 0;
   virtual void update() = 0;
-  virtual void finish_update() {}                  // what update() left to do (AllowEarlyExchange)
+  virtual void finish_update() {}                  // what update() left to do (AllowOverlaps)
   virtual std::vector<NDArray> get_outputs() = 0;  // of the whole batch
   // The axis of an output along which its samples are; -1: none.
   virtual int output_batch_axis(size_t /*output*/) const { return 0; }
@@ -246,7 +245,7 @@ class BaseModule {
   }
 
  private:
-  void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch);
+  void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, bool overlaps);
   mutable BusyFlag busy_;
 };
 

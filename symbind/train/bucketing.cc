@@ -9,6 +9,7 @@
 #include "symbind/files/params.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/attributes.h"
+#include "symbind/train/fit_step.h"
 #include "symbind/train/monitor.h"
 
 namespace symbind {
@@ -329,17 +330,20 @@ void BucketingModule::forward(const DataBatch& batch, std::optional<bool> is_tra
 
 void BucketingModule::backward(const std::vector<NDArray>& out_grads) {
   const InUse use = in_use("backward");
+  const FitStep step(*this, current());
   current().backward(out_grads);
 }
 void BucketingModule::forward_backward(const DataBatch& batch) {
   if (!has_own_passes()) return BaseModule::forward_backward(batch);
   const InUse use = in_use("forward_backward");
   enter(batch);
+  const FitStep step(*this, *current_);
   current_->forward_backward(batch);
 }
 void BucketingModule::update() {
   const InUse use = in_use("update");
   require(optimizer_initialized, "[update] call bind, init_params and init_optimizer first");
+  const FitStep step(*this, current());
   current().update();
 }
 

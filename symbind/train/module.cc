@@ -15,6 +15,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/train/counting_work.h"
 #include "symbind/train/early_exchange.h"
+#include "symbind/train/fit_step.h"
 #include "symbind/train/mixed_precision.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/names.h"
@@ -155,6 +156,7 @@ void Module::reset_bind() {
   binded = false;
   exec_group_ = nullptr;
   followed_before_ = {};
+  if (scaled_loss_) scaled_loss_->forget_executors();  // and the gradients that it holds
   data_shapes_.clear();
   label_shapes_.clear();
 }
@@ -375,6 +377,7 @@ void Module::take_batch(const DataBatch& batch, bool is_train) {
   }
   if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
   pad_ = batch.pad;
+  in_step_ = {};
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
 }
 
@@ -389,6 +392,7 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] call bind and init_params first");
   pad_ = 0;
+  in_step_ = {};
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
@@ -396,7 +400,7 @@ void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional
 void Module::run_backward(const std::function<void()>& backward) {
   // Where the gradients of a scaled loss are checked first, whether they are exchanged is known only after the last
   // one.
-  const bool may_be_early = AllowEarlyExchange::allowed() && optimizer_initialized &&
+  const bool may_be_early = FitStep::update_follows(*this) && optimizer_initialized &&
                             (!scaled_loss_ || ScaledLoss::checks_sums(kvstore_.get()));
   auto* const store = may_be_early ? store_for_early_exchange(kvstore_.get(), options_.context.size()) : nullptr;
   if (!store || exec_group_->grad_arrays().empty()) return backward();
@@ -412,15 +416,15 @@ void Module::backward(const std::vector<NDArray>& out_grads) {
   run_backward([&] { exec_group_->backward(out_grads); });
 }
 
-std::vector<FollowingWorkPtr> Module::work_after_backward(const DataBatch& batch) {
+std::vector<FollowingWorkPtr> Module::work_after_backward(const DataBatch& batch, InStep& launched) {
   std::vector<FollowingWorkPtr> work = update_in_step();
-  in_step_.has_update = !work.empty();
-  EvalMetric* const metric = AllowEarlyExchange::metric();
+  launched.has_update = !work.empty();
+  EvalMetric* const metric = FitStep::metric(*this);
   if (!metric) return work;
   std::vector<FollowingWorkPtr>& counts = followed_before_.counts;
   const auto arrays = exec_group_->metric_arrays_on_device(batch.label, pad_);
   counts = arrays ? counting_work(*metric, arrays->labels, arrays->outputs, counts) : std::vector<FollowingWorkPtr>();
-  if (!counts.empty()) in_step_.metric = metric;
+  if (!counts.empty()) launched.metric = metric;
   work.insert(work.end(), counts.begin(), counts.end());
   return work;
 }
@@ -429,10 +433,11 @@ void Module::forward_backward(const DataBatch& batch) {
   if (!has_own_passes()) return BaseModule::forward_backward(batch);
   const InUse use = in_use("forward_backward");
   take_batch(batch, true);
-  in_step_ = {};
-  const FollowedBy following([&] { return work_after_backward(batch); });
+  InStep launched;
+  const FollowedBy following([&] { return work_after_backward(batch, launched); });
   run_backward([&] { exec_group_->forward_backward(batch); });
-  if (in_step_.has_update) count_update_in_step();
+  if (launched.has_update) count_update_in_step();
+  in_step_ = launched;  // only now: after a failure update() and update_metric() do their work themselves
 }
 
 std::vector<NDArray> Module::get_outputs() {

@@ -147,7 +147,11 @@ class Module : public BaseModule {
   void exchange_gradients();
   std::vector<Updater::Item> own_updates() const;
   bool on_one_gpu(const std::vector<Updater::Item>& items) const;
-  std::vector<FollowingWorkPtr> work_after_backward(const DataBatch& batch);
+  struct InStep {  // what forward_backward() has launched with its passes
+    bool has_update = false;
+    const EvalMetric* metric = nullptr;
+  };
+  std::vector<FollowingWorkPtr> work_after_backward(const DataBatch& batch, InStep& launched);
   std::vector<FollowingWorkPtr> update_in_step();
   void count_update_in_step();
   bool device_decides(const std::vector<Updater::Item>& items) const;
@@ -178,12 +182,8 @@ class Module : public BaseModule {
 
   std::unique_ptr<ScaledLoss> scaled_loss_;  // none: the loss is not scaled
   bool update_left_ = false;                 // finish_update() has an update to apply
-  struct InStep {                            // what forward_backward() has queued with its passes
-    bool has_update = false;
-    const EvalMetric* metric = nullptr;
-  };
-  InStep in_step_;
-  struct FollowedBefore {  // the work of the last step, for the next one
+  InStep in_step_;                           // of the last forward_backward(), until its calls follow
+  struct FollowedBefore {                    // the work of the last step, for the next one
     FollowingWorkPtr update;
     std::vector<FollowingWorkPtr> counts;
   };

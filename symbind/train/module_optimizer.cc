@@ -1,6 +1,7 @@
 // The part of Module that trains: the optimizer and its states, the store, updates, and workers that join a running
 // job.
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "symbind/kvstore/replacement.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/early_exchange.h"
+#include "symbind/train/fit_step.h"
 #include "symbind/train/module.h"
 #include "symbind/train/names.h"
 #include "symbind/train/scaled_loss.h"
@@ -175,7 +177,7 @@ void Module::update() {
     if (const std::vector<Updater::Item> items = own_updates(); device_decides(items)) return queue_update(items);
   // What backward has begun to exchange continues while the next batch is prepared.
   const bool has_begun = scaled_loss_ || store_for_early_exchange(kvstore_.get(), options_.context.size());
-  if (!has_begun || !AllowEarlyExchange::may_finish_later()) return apply_update();
+  if (!has_begun || !FitStep::finish_follows(*this)) return apply_update();
   if (scaled_loss_ && !ScaledLoss::checks_sums(kvstore_.get())) scaled_loss_->start_check(*exec_group_);
   update_left_ = true;
 }
@@ -234,7 +236,7 @@ void Module::queue_update(const std::vector<Updater::Item>& items) {
 // In fit() on one GPU: what forward_backward() launches with its passes. With a scaled loss only if the update does not
 // depend on whether the step before was taken: the host would have to wait for that before it launches anything.
 std::vector<FollowingWorkPtr> Module::update_in_step() {
-  if (!AllowEarlyExchange::allowed() || !optimizer_initialized || kvstore_) return {};
+  if (!FitStep::update_follows(*this) || !optimizer_initialized || kvstore_) return {};
   if (!options_.context[0].is_gpu() || !optimizer_->repeats_updates()) return {};
   const std::vector<Updater::Item> items = own_updates();
   if (items.empty() || !on_one_gpu(items)) return {};
@@ -249,15 +251,22 @@ std::vector<FollowingWorkPtr> Module::update_in_step() {
 }
 
 // It was queued. With a scaled loss the updates are counted now, when the GPU is busy: the result of the last step must
-// be known first.
+// be known first. A fault in the work of that step is thrown by the first wait, when this step is counted too.
 void Module::count_update_in_step() {
   host_->dirty = true;
   if (!scaled_loss_) return;
+  std::exception_ptr fault;
+  try {
+    scaled_loss_->scale();
+  } catch (...) {
+    fault = std::current_exception();
+  }
   ResumeState before = optimizer_->resume_state();
   std::function<bool()> is_taken = scaled_loss_->decided();
   if (optimizer_->counts_updates())
     for (const Updater::Item& item : own_updates()) optimizer_->update_count(item.key);
   optimizer_->count_if(std::move(is_taken), std::move(before));
+  if (fault) std::rethrow_exception(fault);
 }
 
 void Module::apply_update() {
