@@ -198,14 +198,22 @@ DataBatch joined(nb::handle batches) {
     all.resize(std::max(all.size(), arrays.size()));
     for (size_t i = 0; i < arrays.size(); ++i) all[i].push_back(arrays[i].as_in_context(cpu()));
   };
+  std::optional<std::vector<DataDesc>> described;
   for (nb::handle item : batches) {
     const DataBatch batch = batch_from(item);
     collect(data, batch.data);
     collect(label, batch.label);
     whole.pad += batch.pad;
+    if (!described) described = batch.provide_data;
   }
   for (const auto& parts : data) whole.data.push_back(concatenate(parts));
   for (const auto& parts : label) whole.label.push_back(concatenate(parts));
+  // Pixels are normalized as the slices say; of other inputs the bound descriptions hold.
+  if (described && described->size() == whole.data.size() &&
+      std::ranges::any_of(*described, [](const DataDesc& desc) { return desc.normalization.has_value(); })) {
+    for (size_t i = 0; i < whole.data.size(); ++i) (*described)[i].shape = whole.data[i].shape();
+    whole.provide_data = std::move(described);
+  }
   return whole;
 }
 

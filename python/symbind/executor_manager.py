@@ -94,6 +94,11 @@ class DataParallelExecutorGroup:
     def __init__(self, sym, arg_names, param_names, ctx, slices, train_data, shared_group=None):
         _check_arguments(sym)
         inputs = _described(train_data.provide_data) + _described(train_data.provide_label)
+        if pixels := [desc.name for desc in inputs if desc.normalization is not None]:
+            raise _symbind.MXNetValueError(
+                f"{', '.join(pixels)}: only modules normalize images on the devices; let the iterator do so "
+                "(ImageRecordIter without normalize_on_device)"
+            )
         arguments = sym.list_arguments()
         self.data_names = [desc[0] for desc in train_data.provide_data]
         self.label_names = [desc[0] for desc in train_data.provide_label]

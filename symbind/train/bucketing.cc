@@ -102,8 +102,9 @@ const std::shared_ptr<Module>& BucketingModule::visit(const DataBatch& batch) {
   const BucketKey& key = key_of(batch);
   return visit(key, [&](const Module& bucket) {
     Shapes shapes;
-    shapes.data = batch.provide_data ? *batch.provide_data
-                                     : described(batch.data, bucket.data_names(), default_->data_shapes(), key, "data");
+    shapes.data = batch.provide_data
+                      ? *batch.provide_data
+                      : described(batch.data, bucket.data_names(), default_->described_data(), key, "data");
     const bool labelled = !batch.label.empty() && !default_->label_shapes().empty();
     if (batch.provide_label)
       shapes.label = *batch.provide_label;

@@ -154,6 +154,26 @@ std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<
   return slices;
 }
 
+namespace {
+
+void require_normalizable(const DataDesc& images) {
+  if (!images.normalization) return;
+  const auto& [mean, std, scale] = *images.normalization;
+  require(images.layout == "NCHW" && images.shape.rank() == 4, "[executor group] '", images.name,
+          "' is normalized on the devices, which needs the layout NCHW: it has the layout ", images.layout,
+          " and the shape ", images.shape);
+  const auto fits = [&](const std::vector<double>& numbers) {
+    return numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == images.shape[1];
+  };
+  require(fits(mean) && fits(std), "[executor group] the mean and std that '", images.name,
+          "' is normalized by must be one number, or one per channel: mean (", comma_separated(mean), "), std (",
+          comma_separated(std), "), shape ", images.shape);
+  require(std::ranges::find(std, 0) == std.end(), "[executor group] '", images.name, "' is normalized by a std of 0: (",
+          comma_separated(std), ")");
+}
+
+}  // namespace
+
 DataParallelExecutorGroup::Split DataParallelExecutorGroup::decide_slices(
     const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const {
   require(!data_shapes.empty(), "[executor group] at least one data shape is needed");
@@ -172,6 +192,7 @@ DataParallelExecutorGroup::Split DataParallelExecutorGroup::decide_slices(
       batch_size = size;
     }
   require(batch_size >= 0, "[executor group] no input has a batch axis");
+  for (const DataDesc& description : data_shapes) require_normalizable(description);
   std::vector<BatchSlice> slices = split_input_slice(batch_size, workload_);
   return {batch_size, std::move(slices), data_shapes, label_shapes, batch_axes(data_shapes), batch_axes(label_shapes)};
 }
@@ -285,17 +306,28 @@ void DataParallelExecutorGroup::collect_arrays() {
   input_grad_arrays_ = inputs_need_grad_ ? per_device(data_names, grads) : PerDevice{};
 }
 
+namespace {
+
+// How pixels are normalized does not matter to executors.
+bool bound_alike(std::vector<DataDesc> a, std::vector<DataDesc> b) {
+  for (auto* const descriptions : {&a, &b})
+    for (DataDesc& description : *descriptions) description.normalization.reset();
+  return a == b;
+}
+
+}  // namespace
+
 void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes,
                                         const std::vector<DataDesc>& label_shapes) {
   const InUse use = in_use("reshape");
   if (data_shapes == split_.data_shapes && label_shapes == split_.label_shapes) return;
   Split split = decide_slices(data_shapes, label_shapes);
   const auto found = std::find_if(bound_.begin(), bound_.end(), [&](const BoundShapes& bound) {
-    return bound.data_shapes == data_shapes && bound.label_shapes == label_shapes;
+    return bound_alike(bound.data_shapes, data_shapes) && bound_alike(bound.label_shapes, label_shapes);
   });
   BoundShapes wanted{data_shapes, label_shapes, {}};
   if (found != bound_.end()) {
-    wanted = std::move(*found);
+    wanted.execs = std::move(found->execs);
     bound_.erase(found);
   } else {
     wanted.execs = bind_execs(split, execs_);
@@ -358,17 +390,24 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
       if (targets[i].empty()) continue;  // not used by the network
       const Sliced& target = targets[i][device];
       StagedInput& staged = family_->staged[device][descriptions[i].name];
-      // Pixels reach the device as bytes.
-      const bool pixels = descriptions[i].normalization && given[i].dtype() == DType::uint8;
-      const NDArray arrival =
-          pixels ? NDArray(target.array.shape(), target.array.context(), DType::uint8) : target.array;
-      if (sliced || !staged.deliver(given[i], target.slice, arrival)) {
-        const NDArray part = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
-        require(part.shape() == arrival.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
+      const auto part = [&] {
+        const NDArray found = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
+        require(found.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
                 given[i].shape(), ", but is bound with ", descriptions[i].shape);
-        part.copyto(arrival);
+        return found;
+      };
+      const auto deliver = [&](const NDArray& arrival) {
+        if (sliced || !staged.deliver(given[i], target.slice, arrival)) part().copyto(arrival);
+      };
+      if (!descriptions[i].normalization || given[i].dtype() != DType::uint8) {
+        deliver(target.array);
+      } else if (given[i].context() == target.array.context()) {
+        normalize(part(), *descriptions[i].normalization, target.array);
+      } else {  // pixels reach the device as bytes
+        const NDArray arrival(target.array.shape(), target.array.context(), DType::uint8);
+        deliver(arrival);
+        normalize(arrival, *descriptions[i].normalization, target.array);
       }
-      if (pixels) normalize(arrival, *descriptions[i].normalization, target.array);
     }
   };
   copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);

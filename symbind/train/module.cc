@@ -136,8 +136,8 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
   exec_group_ = std::move(made);
   followed_before_ = {};
   if (scaled_loss_) scaled_loss_->forget_executors();
-  data_shapes_ = data;
-  label_shapes_ = labels;
+  described_data_ = data_shapes_ = data;
+  described_labels_ = label_shapes_ = labels;
   for_training = args.for_training;
   inputs_need_grad = args.inputs_need_grad;
   binded = true;
@@ -156,9 +156,10 @@ void Module::reset_bind() {
   binded = false;
   exec_group_ = nullptr;
   followed_before_ = {};
+  in_step_ = {};
   if (scaled_loss_) scaled_loss_->forget_executors();  // and the gradients that it holds
-  data_shapes_.clear();
-  label_shapes_.clear();
+  for (auto* const descriptions : {&data_shapes_, &label_shapes_, &described_data_, &described_labels_})
+    descriptions->clear();
 }
 
 std::vector<DataDesc> Module::data_shapes() const {
@@ -177,6 +178,12 @@ std::vector<std::pair<std::string, Shape>> Module::output_shapes() const {
 void Module::reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) {
   const InUse use = in_use("reshape");
   require(binded, "[reshape] call bind first");
+  take_shapes(data_shapes, label_shapes);
+  described_data_ = data_shapes_;
+  described_labels_ = label_shapes_;
+}
+
+void Module::take_shapes(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) {
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
   if (scaled_loss_) scaled_loss_->forget_executors();
@@ -349,14 +356,15 @@ void Module::take_batch(const DataBatch& batch, bool is_train) {
   require_arrays(batch.data, data_shapes_, "data array");
   require_arrays(batch.label, label_shapes_, "label");
 
-  const auto shaped = [](const std::vector<DataDesc>& bound, const std::optional<std::vector<DataDesc>>& provided,
+  // What an earlier batch provided does not concern a batch that provides nothing.
+  const auto shaped = [](const std::vector<DataDesc>& described, const std::optional<std::vector<DataDesc>>& provided,
                          const std::vector<NDArray>& arrays) {
     if (provided) return *provided;
-    std::vector<DataDesc> now = bound;
+    std::vector<DataDesc> now = described;
     for (size_t i = 0; i < now.size() && i < arrays.size(); ++i) now[i].shape = arrays[i].shape();
     return now;
   };
-  const std::vector<DataDesc> data = shaped(data_shapes_, batch.provide_data, batch.data);
+  const std::vector<DataDesc> data = shaped(described_data_, batch.provide_data, batch.data);
   require(data.size() == data_shapes_.size(), "[forward] provide_data describes ", data.size(), " arrays, ",
           data_shapes_.size(), " are bound");
   std::vector<DataDesc> labels = label_shapes_;
@@ -364,7 +372,7 @@ void Module::take_batch(const DataBatch& batch, bool is_train) {
     return desc.batch_axis() >= 0 && desc.batch_axis() < desc.shape.rank();
   };
   if (!batch.label.empty() && !labels.empty()) {
-    labels = shaped(label_shapes_, batch.provide_label, batch.label);
+    labels = shaped(described_labels_, batch.provide_label, batch.label);
   } else if (!labels.empty() && has_batch_axis(data[0])) {
     // The batch has no labels: the bound ones follow its batch size.
     for (DataDesc& label : labels)
@@ -375,7 +383,7 @@ void Module::take_batch(const DataBatch& batch, bool is_train) {
     require(batch.pad >= 0 && batch.pad <= size, "[forward] the batch's pad must be from 0 to its ", size,
             " samples: ", batch.pad);
   }
-  if (!(data == data_shapes_ && labels == label_shapes_)) reshape(data, labels);
+  if (!(data == data_shapes_ && labels == label_shapes_)) take_shapes(data, labels);
   pad_ = batch.pad;
   in_step_ = {};
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
@@ -388,11 +396,22 @@ void Module::forward(const DataBatch& batch, std::optional<bool> is_train) {
   exec_group_->forward(batch, train);
 }
 
+// Batches that are already sliced have the shapes of the last one, but may say how their pixels are normalized.
+void Module::take_normalization(const DataBatch& batch) {
+  const std::vector<DataDesc>& described = batch.provide_data ? *batch.provide_data : described_data_;
+  std::vector<DataDesc> data = data_shapes_;
+  for (DataDesc& each : data)
+    for (const DataDesc& given : described)
+      if (given.name == each.name) each.normalization = given.normalization;
+  if (data != data_shapes_) take_shapes(data, label_shapes_);
+}
+
 void Module::forward(const std::vector<DataBatch>& sliced_batches, std::optional<bool> is_train) {
   const InUse use = in_use("forward");
   require(binded && params_initialized, "[forward] call bind and init_params first");
   pad_ = 0;
   in_step_ = {};
+  if (!sliced_batches.empty()) take_normalization(sliced_batches[0]);
   if (scaled_loss_) scaled_loss_->write(*exec_group_);
   exec_group_->forward(sliced_batches, is_train.value_or(for_training));
 }
@@ -436,8 +455,8 @@ void Module::forward_backward(const DataBatch& batch) {
   InStep launched;
   const FollowedBy following([&] { return work_after_backward(batch, launched); });
   run_backward([&] { exec_group_->forward_backward(batch); });
+  in_step_ = launched;  // only now: if the launch failed, update() and update_metric() do their work themselves
   if (launched.has_update) count_update_in_step();
-  in_step_ = launched;  // only now: after a failure update() and update_metric() do their work themselves
 }
 
 std::vector<NDArray> Module::get_outputs() {

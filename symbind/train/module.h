@@ -63,8 +63,9 @@ class Module : public BaseModule {
   std::vector<std::string> output_names() const override { return symbol_.list_outputs(); }
   const std::vector<std::string>& param_names() const { return param_names_; }
   const std::vector<std::string>& aux_names() const { return aux_names_; }
-  std::vector<DataDesc> data_shapes() const override;
+  std::vector<DataDesc> data_shapes() const override;  // of the last batch
   std::vector<DataDesc> label_shapes() const override;
+  const std::vector<DataDesc>& described_data() const { return described_data_; }  // as bound, or reshaped by a call
   std::vector<std::pair<std::string, Shape>> output_shapes() const override;
 
   void bind(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {},
@@ -140,7 +141,9 @@ class Module : public BaseModule {
 
  private:
   // Checks the batch and takes its shapes; exec_group_ then runs it.
+  void take_shapes(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
   void take_batch(const DataBatch& batch, bool is_train);
+  void take_normalization(const DataBatch& batch);
   // Runs a backward of exec_group_. Its gradients are exchanged meanwhile where that is possible.
   void run_backward(const std::function<void()>& backward);
   void apply_update();
@@ -177,8 +180,9 @@ class Module : public BaseModule {
   std::shared_ptr<HostParams> host_ = std::make_shared<HostParams>();
 
   std::shared_ptr<DataParallelExecutorGroup> exec_group_;
-  std::vector<DataDesc> data_shapes_, label_shapes_;
-  int64_t pad_ = 0;  // of the last batch
+  std::vector<DataDesc> data_shapes_, label_shapes_;         // of the last batch
+  std::vector<DataDesc> described_data_, described_labels_;  // given to bind() or reshape()
+  int64_t pad_ = 0;                                          // of the last batch
 
   std::unique_ptr<ScaledLoss> scaled_loss_;  // none: the loss is not scaled
   bool update_left_ = false;                 // finish_update() has an update to apply

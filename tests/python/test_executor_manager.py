@@ -157,3 +157,13 @@ def test_callbacks_are_called_one_or_all():
     model._multiple_callbacks(seen.append, 2)
     model._multiple_callbacks(None, 3)
     assert seen == [1, 1, 2]
+
+
+def test_pixels_that_only_modules_normalize_are_refused():
+    class Pixels(Described):
+        provide_data = [mx.io.DataDesc("data", (6, 3, 2, 2), normalization=([0], [255], 1))]
+
+    with pytest.raises(ValueError, match="data: only modules normalize images"):
+        executor_manager.DataParallelExecutorManager(
+            network(), [mx.cpu()], Pixels, network().list_arguments(), PARAMS, []
+        )

@@ -113,6 +113,12 @@ def test_pixels_that_a_device_normalizes(records):
         module.forward(each, is_train=False)
         outputs.append(module.get_outputs()[0].asnumpy())
     np.testing.assert_array_equal(*outputs)
+    of_slices = mx.mod.Module(net, context=[mx.cpu(0), mx.cpu(1)])
+    of_slices.bind([("data", (4, 3, 4, 4))], [("softmax_label", (4,))])
+    of_slices.set_params(*module.get_params())
+    slices = [mx.io.DataBatch([batch.data[0][i : i + 2]], provide_data=batch.provide_data) for i in (0, 2)]
+    of_slices.forward(slices, is_train=False)
+    np.testing.assert_allclose(of_slices.get_outputs()[0].asnumpy(), outputs[0], rtol=1e-6)
 
     with pytest.raises(mx.MXNetError, match="normalize_on_device.*max_random_contrast"):
         mx.io.ImageRecordIter(**options, normalize_on_device=True, max_random_contrast=0.1)

@@ -194,10 +194,61 @@ TEST(PixelInput, PrefetchingKeepsTheNormalization) {
   EXPECT_TRUE(same_bits(predicted, module->predict(numbers)[0]));
 }
 
+TEST(PixelInput, WhatABatchProvidesConcernsThatBatch) {
+  const PixelNormalization another{.mean = {0}, .std = {255}};
+  for (const Context context : all_devices()) {
+    Images images(true, 6), numbers(false, 6), others(true, 6, another);
+    const auto module = bound_to(images, {context});
+    const ExecutorPtr executor = module->exec_group()->execs()[0];
+    const DataBatch pixels{.data = {random_pixels(6)}, .label = {labels_of(6)}};
+    DataBatch with_numbers = *numbers.next();
+    with_numbers.provide_data = numbers.provide_data();
+    for (const DataBatch& batch : {with_numbers, *others.next()}) {
+      module->forward(batch, false);
+      module->forward(pixels, true);
+      EXPECT_TRUE(same_bits(input_of(*module), normalized(pixels.data[0]))) << context;
+    }
+    EXPECT_EQ(module->exec_group()->execs()[0], executor) << "the executor has no part in it";
+  }
+}
+
+TEST(PixelInput, MayBeOnTheDeviceAlready) {
+  for (const Context context : all_devices()) {
+    Images images(true, 6);
+    const auto module = bound_to(images, {context, context});
+    const NDArray pixels = random_pixels(6);
+    module->forward({.data = {pixels.as_in_context(context)}, .label = {labels_of(6)}}, true);
+    for (size_t device : {0U, 1U}) {
+      const auto begin = static_cast<int64_t>(device) * 3;
+      EXPECT_TRUE(same_bits(input_of(*module, device), normalized(pixels.slice(begin, begin + 3)))) << context;
+    }
+  }
+}
+
+TEST(PixelInput, SlicedBatchesAreNormalizedAsTheySayOrElseAsBound) {
+  const PixelNormalization another{.mean = {0, 1, 2}, .std = {255, 255, 255}};
+  Images images(true, 6), others(true, 6, another), numbers(false, 6);
+  const DataBatch batch = *images.next(), silent{.data = batch.data, .label = batch.label};
+  for (const DataIter* const bound : {static_cast<DataIter*>(&images), static_cast<DataIter*>(&others)}) {
+    const auto module = bound_to(*bound, {cpu()});
+    const auto expect_input = [&](const DataBatch& given, const PixelNormalization& by) {
+      module->forward(std::vector{given}, true);
+      EXPECT_TRUE(same_bits(input_of(*module), normalized(batch.data[0], by)));
+    };
+    expect_input(batch, by_channel);
+    expect_input(silent, bound == &images ? by_channel : another);
+  }
+}
+
 TEST(PixelInput, ANormalizationMustFitTheImages) {
-  Images images(true, 6, {.mean = {1, 2}, .std = {1}});
-  const auto module = bound_to(images, {cpu()});
-  EXPECT_TRUE(fails_with([&] { module->forward(*images.next(), true); }, "one number, or one per channel", "(1, 2)"));
+  const auto bind = [](const PixelNormalization& by) { bound_to(Images(true, 6, by), {cpu()}); };
+  EXPECT_TRUE(fails_with([&] { bind({.mean = {1, 2}}); }, "'data'", "one number, or one per channel", "(1, 2)"));
+  EXPECT_TRUE(fails_with([&] { bind({.std = {1, 0, 2}}); }, "'data'", "a std of 0"));
+  Images images(true, 6);
+  std::vector<DataDesc> described = images.provide_data();
+  described[0].layout = "NHWC";
+  Module module(network());
+  EXPECT_TRUE(fails_with([&] { module.bind(described, images.provide_label()); }, "'data'", "layout NCHW", "NHWC"));
 }
 
 // The other way: the network gets the pixels, and normalizes them itself.
