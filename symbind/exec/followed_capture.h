@@ -4,11 +4,9 @@
 // takes as long as some steps.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "symbind/exec/following_work.h"
@@ -32,14 +30,16 @@ class FollowedCapture {
     runs_before_capture_ *= 2;
     captured_ = capture(work);
     can_capture_ = captured_ != nullptr;
-    work_ = work;
+    if (captured_) work_ = work;
     return captured_.get();
   }
-  // The steps have other addresses or milestones now.
-  void forget() {
+  // Nothing follows this run: the arrays of the work are not kept for another.
+  void release() {
     captured_ = nullptr;
     work_.clear();
   }
+  // The steps have other addresses or milestones now: what was learned about captures concerned the old ones.
+  void forget() { *this = FollowedCapture(); }
 
  private:
   bool take(const std::vector<FollowingWorkPtr>& work) {

@@ -1,5 +1,7 @@
 #include "symbind/exec/following_work.h"
 
+#include <utility>
+
 namespace symbind {
 namespace {
 

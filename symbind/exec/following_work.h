@@ -5,14 +5,16 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace symbind {
 
 class FollowingWork {
  public:
+  FollowingWork() = default;
   virtual ~FollowingWork() = default;
+  FollowingWork(const FollowingWork&) = delete;
+  FollowingWork& operator=(const FollowingWork&) = delete;
   // Queues it on the device. It may be recorded for later launches: no waiting, no memory but its arrays, no data of
   // the host but the arguments of kernels.
   virtual void queue() const = 0;
@@ -23,8 +25,8 @@ using FollowingWorkPtr = std::shared_ptr<const FollowingWork>;
 
 class FollowedBy {
  public:
-  // Called at most once, by a run that queues the work, after everything that may fail. Each piece is the same object
-  // as in the run before if it is the same work. Empty: nothing follows this run.
+  // Called at most once, by a run that then queues the work. Each piece is the same object as in the run before if it
+  // is the same work. Empty: nothing follows this run.
   using Next = std::function<std::vector<FollowingWorkPtr>()>;
   explicit FollowedBy(Next next);
   ~FollowedBy();

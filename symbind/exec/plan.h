@@ -198,7 +198,7 @@ class Plan {
   void run_joined(const MilestoneCallback* reached, FollowedBy* following);
   std::unique_ptr<Captured> capture(const Stretch& stretch, std::span<const Milestone> milestones,
                                     const QueueWork& run_steps, std::span<const FollowingWorkPtr> following = {}) const;
-  void forget_captured(Part& part, int runs_so_far);
+  void forget_captured(Part& part, int runs_so_far);  // and what is captured of both parts together
   bool is_short(const Stretch& stretch) const;
   void run_with_callback(const Part& part, const NodeCallback& callback);
   void run_timed(Part& part);

@@ -6,6 +6,7 @@
 #include "symbind/core/environment.h"
 #include "symbind/core/error.h"
 #include "symbind/exec/plan.h"
+#include "symbind/exec/profiling.h"
 #include "symbind/exec/step_order.h"
 #include "symbind/passes/passes.h"
 #include "symbind/passes/step_capture.h"
@@ -63,8 +64,12 @@ void Plan::run_stretch(const Part& part, Stretch& stretch, const MilestoneCallba
 void Plan::run_joined(const MilestoneCallback* reached, FollowedBy* following) {
   const bool is_last = backward_.stretches.size() == 1 && backward_.milestones.empty();
   std::vector<FollowingWorkPtr> work;
-  if (following && is_last && joined_->captured) work = following->take();
-  if (work.empty()) return run_stretch(backward_, *joined_, reached);
+  // The profiler of operators waits after each, which cannot be captured.
+  if (following && is_last && joined_->captured && !profiler::records_operators()) work = following->take();
+  if (work.empty()) {
+    followed_.release();
+    return run_stretch(backward_, *joined_, reached);
+  }
   Captured* const both = followed_.find(work, [&](const std::vector<FollowingWorkPtr>& after) {
     const auto run_steps = [&] {
       for (size_t i = joined_->begin; i < joined_->end; ++i) run_step(steps_[i]);

@@ -1,6 +1,7 @@
 #include "symbind/optim/rule_optimizer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <typeinfo>
 
 #include "symbind/core/error.h"
@@ -26,6 +27,11 @@ RuleOptimizer::RuleOptimizer(UpdateRulePtr rule, const OptimizerParams& params)
     std::visit([&](auto* field) { arguments.take(own.name, *field); }, own.field);
   arguments.finish();
   rule_->check_arguments();
+}
+
+uint64_t RuleOptimizer::new_version() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 // ---- arguments of the rule ------------------------------------------------------------------------------------------
@@ -57,7 +63,7 @@ OptimizerValue RuleOptimizer::argument(const std::string& argument) const {
 void RuleOptimizer::set_argument(const std::string& argument, const OptimizerValue& value) {
   const OptimizerParams given{{argument, value}};
   std::visit([&](auto* field) { OptimizerArguments(name(), given).take(argument, *field); }, find(argument).field);
-  ++arguments_version_;
+  arguments_version_ = new_version();
 }
 
 // ---- updates --------------------------------------------------------------------------------------------------------

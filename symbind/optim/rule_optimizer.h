@@ -55,7 +55,9 @@ class RuleOptimizer : public Optimizer {
   UpdateRule::Argument find(const std::string& argument) const;
 
   UpdateRulePtr rule_;
-  uint64_t arguments_version_ = 0;
+  static uint64_t new_version();  // that no other optimizer of the process has
+
+  uint64_t arguments_version_ = new_version();
 };
 
 }  // namespace symbind

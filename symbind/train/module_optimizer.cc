@@ -240,6 +240,7 @@ std::vector<FollowingWorkPtr> Module::update_in_step() {
   if (!options_.context[0].is_gpu() || !optimizer_->repeats_updates()) return {};
   const std::vector<Updater::Item> items = own_updates();
   if (items.empty() || !on_one_gpu(items)) return {};
+  host_->dirty = true;  // before the launch, which may fail after a part of the work
   if (!scaled_loss_) {
     followed_before_.update = updater_->repeated(items, followed_before_.update);
     return {followed_before_.update};
@@ -253,7 +254,6 @@ std::vector<FollowingWorkPtr> Module::update_in_step() {
 // It was queued. With a scaled loss the updates are counted now, when the GPU is busy: the result of the last step must
 // be known first. A fault in the work of that step is thrown by the first wait, when this step is counted too.
 void Module::count_update_in_step() {
-  host_->dirty = true;
   if (!scaled_loss_) return;
   std::exception_ptr fault;
   try {

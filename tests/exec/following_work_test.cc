@@ -113,10 +113,41 @@ TEST_F(FollowedCaptureTest, MorePiecesAreCapturedAgain) {
   EXPECT_EQ(log_.captures, 2);
 }
 
-TEST_F(FollowedCaptureTest, ADeviceThatCannotRecordItIsAskedOnce) {
+TEST_F(FollowedCaptureTest, ADeviceThatCannotRecordItIsAskedOnceForTheseSteps) {
   log_.can_capture = false;
   for (int run = 0; run < 5; ++run) EXPECT_FALSE(finds({work()}));
   EXPECT_EQ(log_.captures, 1);
+  log_.can_capture = true;
+  captures_.forget();
+  EXPECT_TRUE(finds({work()}));
+}
+
+TEST_F(FollowedCaptureTest, ForgottenStepsAreCapturedAtOnceHoweverOftenTheyWereBefore) {
+  for (int burst = 0; burst < 5; ++burst) {
+    EXPECT_TRUE(finds({work()}));
+    captures_.forget();
+  }
+  EXPECT_EQ(log_.captures, 5);
+}
+
+TEST_F(FollowedCaptureTest, WorkThatFollowsNoMoreIsReleased) {
+  FollowingWorkPtr first = work();
+  const std::weak_ptr<const FollowingWork> held = first;
+  EXPECT_TRUE(finds({first}));
+  first = nullptr;
+  EXPECT_FALSE(held.expired());
+  captures_.release();
+  EXPECT_TRUE(held.expired());
+  EXPECT_FALSE(finds({work()})) << "captured again, but more rarely if this happens often";
+  EXPECT_TRUE(finds({work()}));
+
+  log_.can_capture = false;
+  FollowingWorkPtr refused = work();
+  const std::weak_ptr<const FollowingWork> not_held = refused;
+  captures_.forget();
+  EXPECT_FALSE(finds({refused}));
+  refused = nullptr;
+  EXPECT_TRUE(not_held.expired()) << "nothing uses its arrays";
 }
 
 }  // namespace
