@@ -107,12 +107,13 @@ class PyOptimizer final : public RuleOptimizer {
     return RuleOptimizer::create_state(key, weight);
   }
   StateTree own_create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
-    return overrides(create_) ? Optimizer::create_state_multi_precision(key, weight)
-                              : RuleOptimizer::create_state_multi_precision(key, weight);
+    return overrides(create_) || overrides(update_) ? Optimizer::create_state_multi_precision(key, weight)
+                                                    : RuleOptimizer::create_state_multi_precision(key, weight);
   }
   void own_update(const Update& one) { RuleOptimizer::update(one); }
   void own_update_multi_precision(const Update& one) {
-    overrides(update_) ? Optimizer::update_multi_precision(one) : RuleOptimizer::update_multi_precision(one);
+    overrides(create_) || overrides(update_) ? Optimizer::update_multi_precision(one)
+                                             : RuleOptimizer::update_multi_precision(one);
   }
 
  private:

@@ -210,6 +210,31 @@ def test_sixteen_bit_weights_keep_a_copy():
     assert weight.asscalar() == np.float16(1 - 1e-3)
 
 
+class OwnUpdate(mx.optimizer.SGD):
+    def update(self, index, weight, grad, state):
+        assert weight.dtype == grad.dtype == np.float32
+        super().update(index, weight, grad, state)
+
+
+class OwnState(mx.optimizer.SGD):
+    def create_state(self, index, weight):
+        assert weight.dtype == np.float32
+        return super().create_state(index, weight)
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("own_class", [OwnUpdate, OwnState])
+def test_overridden_methods_get_the_copy_of_sixteen_bit_weights(own_class, momentum):
+    weights = []
+    for made in (mx.optimizer.SGD, own_class):
+        updater = mx.optimizer.get_updater(made(learning_rate=1e-4, momentum=momentum, multi_precision=True))
+        weights.append(mx.nd.array([1.0, -2.0], dtype="float16"))
+        for _ in range(20):
+            updater(0, mx.nd.array([1.0, -1.0], dtype="float16"), weights[-1])
+    np.testing.assert_array_equal(weights[1].asnumpy(), weights[0].asnumpy())
+    assert (np.abs(weights[0].asnumpy() - [1, -2]) > 1e-3).all()
+
+
 def test_one_made_in_cpp_appears_under_its_class():
     updater = mx.optimizer.get_updater("adam")
     adam = updater.optimizer
