@@ -113,7 +113,7 @@ void run(const Options& options) {
   }
   step_options.compile.profile = true;
   Step timed(network, step_options);
-  print_cost_table(std::cout, measured_costs(timed, /*steps=*/5), copy_bandwidth(step_options.context));
+  print_cost_table(std::cout, measured_costs(timed, /*steps=*/5), rates_of(step_options.context, step_options.dtype));
   write_table(timed);
 }
 

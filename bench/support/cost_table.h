@@ -1,5 +1,6 @@
 // Where the time of a step goes: operators by class of kernel, their milliseconds, the bytes they move and how fast,
-// beside a plain copy on the same device. The numbers are those of exec/plan_table and exec/profiler.
+// and how long they would take at the rates of a plain copy and of a large matrix product on the same device. The
+// numbers are those of exec/plan_table and exec/profiler.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +20,39 @@ namespace bench {
 
 using namespace symbind;
 
-// Bytes read and written per second by the copy of a large array: what a kernel that computes nothing reaches.
-inline double copy_bandwidth(Context context) {
-  constexpr int64_t elements = int64_t{1} << 26;
-  const NDArray from = zeros({elements}, context), to = zeros({elements}, context);
+// What the device reaches where nothing else limits it.
+struct DeviceRates {
+  double copied = 0;    // bytes read and written per second by the copy of a large array
+  double products = 0;  // added up per second by the product of large matrices
+};
+
+template <class Work>
+double shortest_seconds(const Work& work) {
   double shortest = 1e300;
   for (int i = 0; i < 10; ++i) {
     waitall();
     const auto begin = std::chrono::steady_clock::now();
-    from.copyto(to);
+    work();
     waitall();
     shortest = std::min(shortest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  return 2 * sizeof(float) * static_cast<double>(elements) / shortest;
+  return shortest;
+}
+
+inline DeviceRates rates_of(Context context, DType dtype) {
+  constexpr int64_t elements = int64_t{1} << 26;
+  const NDArray from = zeros({elements}, context), to = zeros({elements}, context);
+  const double copying = shortest_seconds([&] { from.copyto(to); });
+  const int64_t extent = context.is_gpu() ? 8192 : 1024;
+  const NDArray matrix = ones({extent, extent}, context).astype(dtype);
+  const double multiplying = shortest_seconds([&] { invoke(dot, {matrix, matrix}); });
+  const auto rows = static_cast<double>(extent);
+  return {2 * sizeof(float) * static_cast<double>(elements) / copying, rows * rows * rows / multiplying};
+}
+
+// How long an operator takes if only its bytes, or only its products, limit it, whichever takes longer.
+inline double ideal_seconds(const OperatorCost& cost, const DeviceRates& rates) {
+  return std::max(static_cast<double>(cost.bytes) / rates.copied, cost.products / rates.products);
 }
 
 // Runs some steps with the operators outside of the plan recorded, and adds those to what the plan says. The executor
@@ -57,46 +78,62 @@ std::vector<OperatorCost> measured_costs(Step& timed, int steps) {
   return costs;
 }
 
-inline std::vector<OperatorCost> by_class(const std::vector<OperatorCost>& costs) {
-  std::map<std::string, OperatorCost> classes;
+// A row of the table.
+struct ClassCost {
+  std::string name;
+  size_t steps = 0;
+  double seconds = 0, ideal = 0;
+  size_t bytes = 0;
+  double products = 0;
+
+  void add(const OperatorCost& cost, const DeviceRates& rates) {
+    steps += cost.steps;
+    seconds += cost.seconds;
+    ideal += ideal_seconds(cost, rates);
+    bytes += cost.bytes;
+    products += cost.products;
+  }
+};
+
+// The slowest first, then their sum.
+inline std::vector<ClassCost> by_class(const std::vector<OperatorCost>& costs, const DeviceRates& rates) {
+  std::map<std::string, ClassCost> classes;
+  ClassCost all{.name = "together"};
   for (const OperatorCost& cost : costs) {
-    OperatorCost& sum = classes[class_of(cost.op)];
-    sum.steps += cost.steps;
-    sum.seconds += cost.seconds;
-    sum.bytes += cost.bytes;
+    classes[class_of(cost.op)].add(cost, rates);
+    all.add(cost, rates);
   }
-  std::vector<OperatorCost> sorted;
+  std::vector<ClassCost> rows;
   for (auto& [name, cost] : classes) {
-    cost.op = name;
-    sorted.push_back(std::move(cost));
+    cost.name = name;
+    rows.push_back(std::move(cost));
   }
-  std::ranges::stable_sort(sorted, std::greater(), &OperatorCost::seconds);
-  return sorted;
+  std::ranges::stable_sort(rows, std::greater(), &ClassCost::seconds);
+  rows.push_back(std::move(all));
+  return rows;
 }
 
-inline void print_cost_table(std::ostream& out, const std::vector<OperatorCost>& costs, double copy) {
+inline void print_cost_table(std::ostream& out, const std::vector<OperatorCost>& costs, const DeviceRates& rates) {
   constexpr int class_width = 36;
-  OperatorCost all{.op = "together"};
-  for (const OperatorCost& cost : costs) {
-    all.steps += cost.steps;
-    all.seconds += cost.seconds;
-    all.bytes += cost.bytes;
-  }
-  std::vector<OperatorCost> rows = by_class(costs);
-  rows.push_back(all);
+  const std::vector<ClassCost> rows = by_class(costs, rates);
+  const double all_seconds = rows.back().seconds;
   out << std::left << std::setw(class_width) << "class" << std::right << std::setw(7) << "steps" << std::setw(11)
-      << "ms" << std::setw(7) << "%" << std::setw(11) << "MB" << std::setw(9) << "GB/s" << std::setw(11) << "of copy\n"
+      << "ms" << std::setw(7) << "%" << std::setw(11) << "MB" << std::setw(9) << "GB/s" << std::setw(11) << "GFLOP/s"
+      << std::setw(11) << "ideal ms" << std::setw(10) << "of ideal\n"
       << std::fixed;
-  for (const OperatorCost& row : rows) {
+  for (const ClassCost& row : rows) {
     const auto bytes = static_cast<double>(row.bytes);
-    const double rate = row.seconds > 0 ? bytes / row.seconds : 0;
-    out << std::left << std::setw(class_width) << row.op << std::right << std::setw(7) << row.steps
+    const auto rate = [&](double amount) { return row.seconds > 0 ? 1e-9 * amount / row.seconds : 0; };
+    out << std::left << std::setw(class_width) << row.name << std::right << std::setw(7) << row.steps
         << std::setprecision(3) << std::setw(11) << 1e3 * row.seconds << std::setprecision(1) << std::setw(7)
-        << 100 * row.seconds / all.seconds << std::setw(11) << bytes / 1e6 << std::setw(9) << rate / 1e9
-        << std::setprecision(2) << std::setw(10) << rate / copy << "\n";
+        << 100 * row.seconds / all_seconds << std::setw(11) << bytes / 1e6 << std::setw(9) << rate(bytes)
+        << std::setw(11) << rate(2 * row.products) << std::setprecision(3) << std::setw(11) << 1e3 * row.ideal
+        << std::setprecision(2) << std::setw(9) << (row.seconds > 0 ? row.ideal / row.seconds : 0) << "\n";
   }
-  out << "A copy of 256 MiB: " << std::setprecision(1) << copy / 1e9
-      << " GB/s. Each step is waited for, so the sum is more than a step takes.\n"
+  out << "Ideal: each operator at " << std::setprecision(1) << rates.copied / 1e9
+      << " GB/s, those of a copy of 256 MiB, or " << 2e-9 * rates.products
+      << " GFLOP/s, those of a product of large matrices, whichever takes longer.\n"
+      << "Each step is waited for, so the sum is more than a step takes.\n"
       << std::defaultfloat << std::setprecision(6);
 }
 

@@ -166,6 +166,7 @@ class PlanTable {
       const auto [in, out] = traffic(node);
       cost.seconds += seconds(node.id);
       cost.bytes += in + out;
+      cost.products += multiply_adds(graph_, node);
       ++cost.steps;
     }
     std::vector<OperatorCost> sorted;
@@ -284,12 +285,20 @@ class PlanTable {
 
   std::string times_by_operator() const {
     if (!times_) return "";
-    Columns columns(
-        {{"operator", false, 12}, {"steps", true}, {"ms", true}, {"%", true}, {"bytes", true}, {"GB/s", true}});
-    for (const OperatorCost& cost : costs())
+    Columns columns({{"operator", false, 12},
+                     {"steps", true},
+                     {"ms", true},
+                     {"%", true},
+                     {"bytes", true},
+                     {"GB/s", true},
+                     {"GFLOP/s", true}});
+    for (const OperatorCost& cost : costs()) {
+      const auto rate = [&](double amount) { return cost.seconds > 0 ? 1e-9 * amount / cost.seconds : 0; };
       columns.add({cost.op, std::to_string(cost.steps), fixed_text(1e3 * cost.seconds, 3),
                    fixed_text(seconds_ > 0 ? 100 * cost.seconds / seconds_ : 0, 1), short_bytes(cost.bytes),
-                   fixed_text(cost.seconds > 0 ? 1e-9 * static_cast<double>(cost.bytes) / cost.seconds : 0, 1)});
+                   fixed_text(rate(static_cast<double>(cost.bytes)), 1),
+                   cost.products > 0 ? fixed_text(rate(2 * cost.products), 1) : ""});
+    }
     return join("time ", fixed_text(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
                 times_->backward_runs, " backward\n\n", columns.str());
   }

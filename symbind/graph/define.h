@@ -183,6 +183,14 @@ class Op : public OpBase {
   Op& pieces_of_output(F begins) {
     return def_.pieces_of_output = pieces(begins), *this;
   }
+  // f(params, input shapes, output shapes) → how many products a run adds up
+  template <std::invocable<const P&, std::span<const Shape>, std::span<const Shape>> F>
+  Op& multiply_adds(F count) {
+    def_.multiply_adds = [count](const void* p, std::span<const Shape> inputs, std::span<const Shape> outputs) {
+      return static_cast<double>(count(of(p), inputs, outputs));
+    };
+    return *this;
+  }
   Op& elementwise() { return def_.elementwise = true, *this; }
   Op& memory_bound() { return def_.memory_bound = true, *this; }
   Op& in_place() { return def_.in_place = true, *this; }

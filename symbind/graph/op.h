@@ -200,6 +200,10 @@ class OpDef {
                                                     std::span<const Shape> outputs)>;
   Pieces pieces_of_input, pieces_of_output;
   bool elementwise = false;  // one output, each element a function of the same element of each input
+  // How many products a run adds up (multiplications, each with an addition), for operators that compute sums of
+  // products; no function: few for each element.
+  std::function<double(const void* params, std::span<const Shape> inputs, std::span<const Shape> outputs)>
+      multiply_adds;
   bool memory_bound =
       false;              // takes about as long as reading and writing its arrays (elementwise ones and views do too)
   bool in_place = false;  // its kernels can write output 0 over input 0 (elementwise ones can too)

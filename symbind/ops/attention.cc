@@ -92,6 +92,12 @@ Op<P>& products(Op<P>& op, Names inputs) {
       .infer_type([](const P&, Types& t) { same_floating_type(t); });
 }
 
+// Products of an array of matrices (batch · heads, query_length, length) with vectors of a head's features.
+template <class P>
+double multiply_adds(const P& p, const Shape& matrices, const Shape& features, int parts = 1) {
+  return static_cast<double>(matrices.size()) * static_cast<double>(features[2] / (p.heads * parts));
+}
+
 void of_rank_3(Shapes& s) {
   for (size_t i = 0; i < s.inputs(); ++i) s.input(i).meet(Shape::of_rank(3));
   s.output().meet(Shape::of_rank(3));
@@ -105,6 +111,7 @@ OpDef define(Op<SelfAttentionQK> op) {
           "Scores of self-attention: the product of each query with each key, divided by √features. "
           "queries_keys_values is (length, batch, heads · 3 · features), with query, key and value of a head next to "
           "each other; the output is (batch · heads, length, length).")
+      .multiply_adds([](const SelfAttentionQK& p, auto in, auto out) { return multiply_adds(p, out[0], in[0], 3); })
       .infer_shape([](const SelfAttentionQK& p, Shapes& s) {
         of_rank_3(s);
         auto data = s.input(0), out = s.output();
@@ -125,6 +132,7 @@ OpDef define(Op<SelfAttentionValues> op) {
       .doc(
           "Values of self-attention weighted by the attention. queries_keys_values is (length, batch, heads · 3 · "
           "features), attention (batch · heads, length, length); the output is (length, batch, heads · features).")
+      .multiply_adds([](const SelfAttentionValues& p, auto in, auto out) { return multiply_adds(p, in[1], out[0]); })
       .infer_shape([](const SelfAttentionValues& p, Shapes& s) {
         of_rank_3(s);
         auto data = s.input(0), attention = s.input(1), out = s.output();
@@ -151,6 +159,7 @@ OpDef define(Op<CrossAttentionQK> op) {
           "√features. queries is (query_length, batch, heads · features), keys_values (length, batch, heads · 2 · "
           "features), with key and value of a head next to each other; the output is (batch · heads, query_length, "
           "length).")
+      .multiply_adds([](const CrossAttentionQK& p, auto in, auto out) { return multiply_adds(p, out[0], in[0]); })
       .infer_shape([](const CrossAttentionQK& p, Shapes& s) {
         of_rank_3(s);
         auto queries = s.input(0), data = s.input(1), out = s.output();
@@ -175,6 +184,7 @@ OpDef define(Op<CrossAttentionValues> op) {
           "Values of an encoder weighted by the attention of a decoder. keys_values is (length, batch, heads · 2 · "
           "features), attention (batch · heads, query_length, length); the output is (query_length, batch, heads · "
           "features).")
+      .multiply_adds([](const CrossAttentionValues& p, auto in, auto out) { return multiply_adds(p, in[1], out[0]); })
       .infer_shape([](const CrossAttentionValues& p, Shapes& s) {
         of_rank_3(s);
         auto data = s.input(0), attention = s.input(1), out = s.output();

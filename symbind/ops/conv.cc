@@ -107,6 +107,7 @@ OpDef define_convolution(Op<Convolution> op) {
       })
       .infer_shape([](const Convolution& p, Shapes& s) { infer_convolution(p, s); })
       .infer_type([](const Convolution&, Types& t) { same_floating_type(t); })
+      .multiply_adds([](const Convolution& p, auto in, auto out) { return multiply_adds(p, out[0], in[1]); })
       .gradient([](const Convolution& p, Grad& g) {
         const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
         if (g.wants("data")) g.set("data", convolution_grad_data(dy, w, x, {p}));
@@ -122,6 +123,7 @@ OpDef define_grad_data(Op<ConvolutionGradData> op) {
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
       .outputs({"data_grad"})
+      .multiply_adds([](const ConvolutionGradData& p, auto in, auto) { return multiply_adds(p, in[0], in[1]); })
       .infer_shape([](const ConvolutionGradData&, Shapes& s) { s.output().meet(s["data"]); })
       .shapes_of<Convolution>()
       .types_of<Convolution>();
@@ -134,6 +136,7 @@ OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
       .outputs([](const ConvolutionGradWeight& p) {
         return p.no_bias ? Names{"weight_grad"} : Names{"weight_grad", "bias_grad"};
       })
+      .multiply_adds([](const ConvolutionGradWeight& p, auto in, auto) { return multiply_adds(p, in[0], in[2]); })
       .infer_shape([](const ConvolutionGradWeight& p, Shapes& s) {
         s.output(0).meet(s["weight"]);
         if (!p.no_bias) s.output(1).meet({p.num_filter});
@@ -143,6 +146,10 @@ OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
 }
 
 }  // namespace
+
+double multiply_adds(const Convolution& params, const Shape& output, const Shape& weight) {
+  return static_cast<double>(output.size()) * static_cast<double>(weight.size() / params.num_filter);
+}
 
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output) {
   ConvolutionSize size{};

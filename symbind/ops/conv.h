@@ -62,6 +62,8 @@ struct ConvolutionSize {
   int64_t weight_size() const { return filters * group_channels() * kernel_size(); }
   int64_t output_size() const { return batch * filters * out_size(); }
 };
+// The products that it, or one of its gradients, adds up.
+double multiply_adds(const Convolution& params, const Shape& output, const Shape& weight);
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output);
 
 }  // namespace symbind

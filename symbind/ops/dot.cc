@@ -37,6 +37,10 @@ void add_fields(Op<P>& op) {
           one_of({"default", "row_sparse", "csr"}));
 }
 
+double multiply_adds(const MatrixProduct& product) {
+  return static_cast<double>(product.rows) * static_cast<double>(product.inner) * static_cast<double>(product.columns);
+}
+
 OpDef define(Op<Dot> op) {
   add_fields(op);
   return op
@@ -45,6 +49,7 @@ OpDef define(Op<Dot> op) {
           "axis of lhs is contracted with the first axis of rhs.")
       .precision(Precision::widest)
       .inputs({"lhs", "rhs"})
+      .multiply_adds([](const Dot& p, auto in, auto) { return multiply_adds(product_of_dot(p, in[0], in[1])); })
       .infer_shape([](const Dot& p, Shapes& s) { infer_dot(p, s, s["lhs"], s["rhs"], s.output()); })
       .gradient([](const Dot& p, Grad& g) {
         if (g.wants("lhs")) g.set("lhs", dot_lhs_grad(g.out_grad(), g.input("rhs"), g.input("lhs"), {p}));
@@ -54,18 +59,24 @@ OpDef define(Op<Dot> op) {
 
 OpDef define(Op<DotLhsGrad> op) {
   add_fields(op);
-  return op.inputs({"out_grad", "rhs", "lhs"}).shape_only({"lhs"}).infer_shape([](const Dot& p, Shapes& s) {
-    infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
-    s.output().meet(s["lhs"]);
-  });
+  return op.inputs({"out_grad", "rhs", "lhs"})
+      .shape_only({"lhs"})
+      .multiply_adds([](const Dot& p, auto in, auto) { return multiply_adds(product_of_lhs_grad(p, in[2], in[1])); })
+      .infer_shape([](const Dot& p, Shapes& s) {
+        infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
+        s.output().meet(s["lhs"]);
+      });
 }
 
 OpDef define(Op<DotRhsGrad> op) {
   add_fields(op);
-  return op.inputs({"lhs", "out_grad", "rhs"}).shape_only({"rhs"}).infer_shape([](const Dot& p, Shapes& s) {
-    infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
-    s.output().meet(s["rhs"]);
-  });
+  return op.inputs({"lhs", "out_grad", "rhs"})
+      .shape_only({"rhs"})
+      .multiply_adds([](const Dot& p, auto in, auto) { return multiply_adds(product_of_rhs_grad(p, in[0], in[2])); })
+      .infer_shape([](const Dot& p, Shapes& s) {
+        infer_dot(p, s, s["lhs"], s["rhs"], s["out_grad"]);
+        s.output().meet(s["rhs"]);
+      });
 }
 
 // ---- batch_dot ------------------------------------------------------------------------------------------------------
@@ -82,6 +93,10 @@ OpDef define(Op<BatchDot> op) {
           "storage type of the result: 'default', 'row_sparse' or 'csr'; accepted for compatibility, results are dense",
           one_of({"default", "row_sparse", "csr"}))
       .inputs({"lhs", "rhs"})
+      .multiply_adds([](const BatchDot& p, auto in, auto out) {
+        const int rank = in[0].rank();
+        return static_cast<double>(out[0].size()) * static_cast<double>(in[0][p.transpose_a ? rank - 2 : rank - 1]);
+      })
       .infer_shape([](const BatchDot& p, Shapes& s) {
         const auto lhs = s["lhs"], rhs = s["rhs"];
         if (!lhs.known() || !rhs.known()) return;

@@ -51,6 +51,10 @@ Op<P>& common(Op<P>& op) {
       .inputs([](const P& p) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })
+      .multiply_adds([](const P& p, auto in, auto) {
+        const FullyConnectedSize size = size_of(p, in[0]);
+        return static_cast<double>(size.rows) * static_cast<double>(size.inner) * static_cast<double>(size.hidden);
+      })
       .infer_shape([](const P& p, Shapes& s) { infer(p, s); })
       .infer_type([](const P&, Types& t) { same_floating_type(t); });
 }

@@ -16,6 +16,9 @@ Op<P>& gemm_fields(Op<P>& op) {
       .param(&P::transpose_b, "transpose_b", "use the transpose of each matrix of B")
       .param(&P::alpha, "alpha", "factor of the product");
   if constexpr (std::is_same_v<P, LinalgGemm>) op.param(&P::beta, "beta", "factor of C");
+  op.multiply_adds([](const P&, auto in, auto out) {
+    return static_cast<double>(in[0].size()) * static_cast<double>(out[0][out[0].rank() - 1]);
+  });
   return op.param(&P::axis, "axis",
                   "axis of the rows of all matrices, negative ones count from the end; the columns are the last axis");
 }

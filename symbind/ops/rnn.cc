@@ -157,6 +157,11 @@ void set_gradients(const RNN& p, Grad& g) {
   if (is_lstm(p)) g.set(at.cell, grads[at.cell]);
 }
 
+double multiply_adds(const RNN& p, const Shape& data) {
+  const RnnSize size = size_of(p, data);
+  return static_cast<double>(size.rows()) * static_cast<double>(size.weight_count());
+}
+
 OpDef define(Op<RNN> op) {
   return with_fields(op)
       .doc(
@@ -176,6 +181,7 @@ OpDef define(Op<RNN> op) {
       .visible_outputs([](const RNN& p) { return visible_outputs(p); })
       .outputs_in_files([](const RNN& p) { return visible_outputs(p); })
       .random([](const RNN& p, bool is_train) { return drops(p, is_train); })
+      .multiply_adds([](const RNN& p, auto in, auto) { return multiply_adds(p, in[arguments_of(p).data]); })
       .infer_shape(infer_shapes)
       .infer_type(infer_types)
       .gradient([](const RNN& p, Grad& g) { set_gradients(p, g); });
@@ -201,6 +207,7 @@ OpDef define(Op<RNNGrad> op) {
         if (is_lstm(p)) names.push_back("state_cell_grad");
         return names;
       })
+      .multiply_adds([](const RNNGrad& p, auto in, auto) { return 2 * multiply_adds(p, in[arguments_of(p).data]); })
       .infer_shape([](const RNNGrad& p, Shapes& s) {
         const Names inputs = input_names(p);
         for (size_t i = 0; i < (is_lstm(p) ? 4u : 3u); ++i) s.output(i).meet(s[inputs[i]]);

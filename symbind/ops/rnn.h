@@ -66,6 +66,7 @@ struct RnnSize {
   };
   Parameters parameters(int64_t layer, int64_t direction) const;
   int64_t weights_of(int64_t layer) const;  // of one direction
+  int64_t weight_count() const { return weights_below(layers); }
   int64_t parameter_count() const;
 
   // The same for the hidden output, of the CPU's kernels. Step t of a forward direction reads slot t of states and

@@ -63,4 +63,12 @@ std::vector<bool> shape_only_inputs(const GraphNode& node) {
   return result;
 }
 
+double multiply_adds(const Graph& graph, const GraphNode& node) {
+  if (node.is_variable() || !node.op().multiply_adds) return 0;
+  std::vector<Shape> inputs, outputs;
+  for (const TensorId input : node.inputs) inputs.push_back(graph.tensor(input).shape);
+  for (int i = 0; i < node.outputs; ++i) outputs.push_back(graph.tensor(node.first_output + i).shape);
+  return node.op().multiply_adds(node.source->params.get(), inputs, outputs);
+}
+
 }  // namespace symbind

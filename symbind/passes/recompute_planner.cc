@@ -61,16 +61,12 @@ NodePtr recompute_source(const GraphNode& node, int time) {
   return source;
 }
 
-// In units of the time to move four bytes: for a matrix product or convolution, from its multiplications per output
-// element.
+// In units of the time to move four bytes, in which eight products are added up.
 double cost_of(const Graph& graph, const GraphNode& node) {
   double moved = 0;
   for (const TensorId input : node.inputs) moved += static_cast<double>(graph.tensor(input).bytes()) / 4;
   const auto made = static_cast<double>(graph.tensor(node.first_output).shape.size());
-  if (is_cheap(node.op()) || node.inputs.size() < 2) return moved + made;
-  const Shape& weight = graph.tensor(node.inputs[1]).shape;
-  const double row = weight.rank() > 0 && weight[0] > 0 ? static_cast<double>(weight.size() / weight[0]) : 1;
-  return moved + made * (1 + row / 8);
+  return moved + made + multiply_adds(graph, node) / 8;
 }
 
 }  // namespace
