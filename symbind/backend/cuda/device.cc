@@ -98,6 +98,10 @@ NoAllocation::~NoAllocation() { allocation_refused = before_; }
 void* CudaDevice::allocate_bytes(size_t bytes) {
   require(!allocation_refused, "[", context(), "] recorded work asked for ", bytes, " bytes of memory of its own");
   if (void* data = pool_.allocate(bytes)) return data;
+  fail_out_of_memory(bytes);
+}
+
+void CudaDevice::fail_out_of_memory(size_t bytes) const {
   const CurrentDevice current(id());
   size_t free_bytes = 0, total_bytes = 0;
   cudaMemGetInfo(&free_bytes, &total_bytes);
@@ -147,7 +151,7 @@ void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
   const auto to = reinterpret_cast<uintptr_t>(dst), from = reinterpret_cast<uintptr_t>(src);
   if (to < from + bytes && from < to + bytes) {  // overlapping: through a temporary buffer
     const PoolBlock between(pool_, bytes);
-    require(between.data() != nullptr, "out of memory on ", context(), ": ", bytes, " bytes were asked for");
+    if (!between.data()) fail_out_of_memory(bytes);
     check(cudaMemcpyAsync(between.data(), src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
     check(cudaMemcpyAsync(dst, between.data(), bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
     return;

@@ -59,6 +59,8 @@ class CudaDevice final : public Device {
   int64_t pooled_bytes() const override { return pool_.pooled_bytes(); }
 
  private:
+  [[noreturn]] void fail_out_of_memory(size_t bytes) const;
+
   // Pinned staging buffers for copies from the host, so that the caller's memory may be reused as soon as the copy is
   // queued. Each is reused once the copy out of it is done.
   struct StagingSlot {

@@ -5,12 +5,13 @@
 #include <cudnn.h>
 
 #include "symbind/backend/cuda/cuda_library.h"
+#include "symbind/backend/cuda/cudnn_part.h"
 #include "symbind/core/shared_library.h"
 
 namespace symbind::cuda_backend::cudnn {
 
 inline constinit SharedLibrary cudnn_library(cuda_library("cuDNN", "libcudnn.so", CUDNN_MAJOR,
-                                                          "install cuDNN 9 for the CUDA that Symbind was built with"));
+                                                          how_to_get_cudnn.data()));
 
 inline constinit SharedFunction<decltype(&::cudnnBackendCreateDescriptor)> cudnnBackendCreateDescriptor{
     cudnn_library, "cudnnBackendCreateDescriptor"};

@@ -1,9 +1,10 @@
 #include "symbind/backend/cuda/cudnn_part.h"
+#include "symbind/core/error.h"
 
 namespace symbind::cuda_backend {
 
 Part cudnn_part() {
-  return {"cuDNN", false, "built without it: install cuDNN 9 (PyPI: nvidia-cudnn-cu13) and build Symbind again"};
+  return {"cuDNN", false, join("built without it: ", how_to_get_cudnn.data(), " and build Symbind again")};
 }
 
 }  // namespace symbind::cuda_backend
