@@ -336,7 +336,8 @@ std::vector<Case> other_cases() {
   Case scale_gradient{op_of<ScaleGradient>().name, {{5, 13}, {1}}};
   scale_gradient.input_types = {DType::none, DType::float32};
   cases.push_back(scale_gradient);
-  for (const Shape& images : std::vector<Shape>{{2, 3, 30, 40}, {2, 3, 5, 7}})  // planes of whole packs, and others
+  // Planes of whole packs, and others; more planes than a grid has rows of blocks; several packs for each thread.
+  for (const Shape& images : std::vector<Shape>{{2, 3, 30, 40}, {2, 3, 5, 7}, {22000, 3, 1, 2}, {8, 3, 512, 512}})
     for (const char* dtype : {"float32", "float64", "float16", "bfloat16"})
       cases.push_back({"_normalize_pixels",
                        {images},

@@ -125,7 +125,7 @@ NDArray counted(const Shape& shape, DType dtype, Context context) {
 
 std::vector<Context> all_devices() {
   std::vector<Context> devices{cpu(0)};
-  if (num_gpus() > 0) devices.push_back(gpu(0));
+  if (num_gpus() > 0) devices.push_back(gpu(num_gpus() - 1));
   return devices;
 }
 

@@ -38,7 +38,7 @@ NDArray random_array(const Shape& shape, uint64_t seed, double low = -1, double 
 // 1, 2, 3, …
 NDArray counted(const Shape& shape, DType dtype = DType::float32, Context context = cpu());
 
-// Every kind of device on this machine.
+// Every kind of device on this machine. Of several GPUs the last, so that a kernel that runs on the first is noticed.
 std::vector<Context> all_devices();
 
 // "(1,0,2)" of the element at a position in row-major order.

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "symbind/core/atomic_file.h"
+#include "symbind/core/random_cursors.h"
+#include "symbind/files/states.h"
 
 #include "tests/support/full_disk.h"
 #include "tests/support/memory.h"
@@ -195,6 +197,26 @@ TEST(ModuleResume, WithAPrefetchingIteratorIsBitForBit) {
   const auto resumed = Module::load(prefix, 2, true, two_devices);
   resumed->fit(ahead_again, adam_with_schedule(2, 4));
   expect_same_bits(resumed->get_params().arg_params, whole.get_params().arg_params);
+}
+
+// Every device draws from a random stream of its own, whose position is in the checkpoint.
+TEST(ModuleResume, FromACheckpointOfAMachineWithOtherGpusIsBitForBit) {
+  const TempDir folder;
+  const std::string prefix = folder.file("net"), missing = gpu(num_gpus()).str();
+  seed(7);
+  Program whole{.module = std::make_unique<Module>(small_network(0.5), two_devices)};
+  whole.fit(0, 2);
+  whole.module->save_checkpoint(prefix, 2, true);
+  whole.fit(2, 4);
+  const std::string path = states_path(prefix, 2);
+  SavedStates states = load_states(path);
+  states.resume->random[missing] = {123, 456};
+  write_file(path, with_params_mark(write_states(states), *params_mark_of(path)));
+
+  Program resumed{.module = Module::load(prefix, 2, true, two_devices)};
+  resumed.fit(2, 4);
+  expect_same_bits(resumed.module->get_params().arg_params, whole.module->get_params().arg_params);
+  EXPECT_FALSE(random_cursors().contains(missing));
 }
 
 }  // namespace

@@ -301,25 +301,29 @@ class Digits {
   NDArray images_, labels_;
 };
 
-Symbol convolutional_classifier() {
-  Symbol net = var("data");
+Symbol convolutional_classifier(Symbol net = var("data")) {
   for (const int64_t filters : {8, 16}) {
     net = convolution(net, {.kernel = {3, 3}, .stride = {2, 2}, .num_filter = filters, .no_bias = true});
     net = activation(batch_norm(net, {.fix_gamma = false}), {.act_type = "relu"});
   }
-  return softmax_output(fc(flatten(net), 10, "fc"), {}, "softmax");
+  return fc(flatten(net), 10, "fc");
 }
 
 // Trained for 40 steps an epoch.
-std::unique_ptr<Module> trained_on(const Digits& digits, DType dtype, int epochs, Context context) {
+std::unique_ptr<Module> trained_on(const Digits& digits, const Symbol& classifier, const ModuleOptions& options,
+                                   int epochs, bool multi_precision = false) {
   seed(1);
-  auto module =
-      std::make_unique<Module>(convolutional_classifier(), ModuleOptions{.context = {context}, .compute_dtype = dtype});
+  auto module = std::make_unique<Module>(softmax_output(classifier, {}, "softmax"), options);
   NDArrayIter train = digits.batches();
-  module->fit(train, {.optimizer_params = {{"learning_rate", 0.005}, {"momentum", 0.9}},
-                      .initializer = std::make_shared<init::Xavier>(),
-                      .num_epoch = epochs});
+  module->fit(train,
+              {.optimizer_params = {{"learning_rate", 0.005}, {"momentum", 0.9}, {"multi_precision", multi_precision}},
+               .initializer = std::make_shared<init::Xavier>(),
+               .num_epoch = epochs});
   return module;
+}
+
+std::unique_ptr<Module> trained_on(const Digits& digits, DType dtype, int epochs, Context context) {
+  return trained_on(digits, convolutional_classifier(), {.context = {context}, .compute_dtype = dtype}, epochs);
 }
 
 double training_loss(Module& module, const Digits& digits) {
@@ -341,6 +345,13 @@ TEST(ComputeDtype, ConvolutionsLearnDigitsAsInFloat32) {
   }
 }
 
+double largest_difference(const NDArray& a, const NDArray& b) {
+  const std::vector<float> values = a.to_vector<float>(), others = b.to_vector<float>();
+  double largest = 0;
+  for (size_t i = 0; i < values.size(); ++i) largest = std::max(largest, std::abs(double{values[i]} - others[i]));
+  return largest;
+}
+
 // What a module that computes in 16 bits saves is a float32 network. Its predictions there differ by the roundings of
 // three layers: a few epsilons of the type. Another device may load it.
 void expect_same_predictions(const Digits& digits, DType type, Context trains, Context predicts) {
@@ -352,11 +363,7 @@ void expect_same_predictions(const Digits& digits, DType type, Context trains, C
   loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
   for (const auto& [name, array] : loaded->get_params().arg_params) EXPECT_EQ(array.dtype(), DType::float32) << name;
   EXPECT_EQ(loaded->symbol().tojson(), module->symbol().tojson());
-  const std::vector<float> in_float32 = loaded->predict(data)[0].to_vector<float>();
-  const std::vector<float> in_16_bits = module->predict(data)[0].to_vector<float>();
-  double largest = 0;
-  for (size_t i = 0; i < in_float32.size(); ++i)
-    largest = std::max(largest, std::abs(double{in_float32[i]} - in_16_bits[i]));
+  const double largest = largest_difference(loaded->predict(data)[0], module->predict(data)[0]);
   EXPECT_GT(largest, 0);
   EXPECT_LT(largest, 10 * epsilon_of(type));
 }
@@ -402,6 +409,47 @@ TEST(ComputeDtype, IsChosenBeforeBinding) {
   module.bind(train.provide_data(), train.provide_label());
   EXPECT_TRUE(fails_with([&] { module.set_compute_dtype(DType::float16); }, "before", "bound"));
   EXPECT_TRUE(fails_with([&] { Module(classifier(), {.compute_dtype = DType::int32}); }, "int32", "bfloat16"));
+}
+
+// ---- networks that cast by themselves -------------------------------------------------------------------------------
+
+// As scripts for MXNet write them: the data is cast, parameters have its type (those of a BatchNorm are float32), and
+// so have their gradients; the optimizer updates a copy in float32.
+TEST(MultiPrecision, ANetworkWrittenFor16BitsLearnsAsInFloat32) {
+  const Digits digits;
+  for (const Context context : all_devices()) {
+    const double in_float32 = training_loss(*trained_on(digits, DType::none, /*epochs=*/5, context), digits);
+    for (const DType type : {DType::float16, DType::bfloat16}) {
+      const Symbol net = cast(convolutional_classifier(cast(var("data"), {.dtype = type})), {.dtype = DType::float32});
+      const auto module = trained_on(digits, net, {.context = {context}}, /*epochs=*/5, /*multi_precision=*/true);
+      EXPECT_NEAR(training_loss(*module, digits), in_float32, 0.02) << type << " on " << context;
+    }
+  }
+}
+
+TEST(MultiPrecision, ACheckpointHas16BitsAndItsNormsAreFoldedInInference) {
+  const Digits digits;
+  for (const DType type : {DType::float16, DType::bfloat16})
+    for (const Context trains : all_devices())
+      for (const Context predicts : all_devices()) {
+        SCOPED_TRACE(join(type, ", trained on ", trains, ", predicts on ", predicts));
+        const TempDir folder;
+        const Symbol net =
+            cast(convolutional_classifier(cast(var("data"), {.dtype = type})), {.dtype = DType::float32});
+        const auto module = trained_on(digits, net, {.context = {trains}}, /*epochs=*/2, /*multi_precision=*/true);
+        module->save_checkpoint(folder.file("net"), 2);
+        const auto loaded = Module::load(folder.file("net"), 2, false, {.context = {predicts}});
+        NDArrayIter data = digits.batches();
+        loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
+        for (const auto& [name, array] : loaded->get_params().arg_params) {
+          const bool of_norm = name.find("batchnorm") != std::string::npos;
+          EXPECT_EQ(array.dtype(), of_norm ? DType::float32 : type) << name;
+        }
+        EXPECT_LT(largest_difference(loaded->predict(data)[0], module->predict(data)[0]), 10 * epsilon_of(type));
+        const std::string plan = loaded->exec_group()->execs()[0]->debug_str();
+        EXPECT_NE(plan.find("_Convolution_Fused"), std::string::npos) << plan;
+        EXPECT_EQ(plan.find(" BatchNorm "), std::string::npos) << plan;
+      }
 }
 
 }  // namespace
