@@ -59,7 +59,7 @@ format:  ## write the formatting that lint asks for
 	  -exec clang-format -i {} +
 	@.venv/bin/ruff format --no-cache --quiet .
 
-device:  ## on a machine with a GPU: build with CUDA, test, time a step beside PyTorch
+device:  ## on a machine with a GPU: build with CUDA and test (times: tools/device_check.sh bench)
 	@tools/device_check.sh
 
 clean:  ## remove build/ (the virtual environment stays)

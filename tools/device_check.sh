@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything there is to learn from a machine with a GPU, in one go: builds with CUDA (and without oneDNN, which such a
-# machine may lack), runs the tests, times networks beside JAX and PyTorch, and prints a table of what happened. A part that
-# fails or takes too long does not keep the others from running.
+# For a machine with a GPU: builds with CUDA (and without oneDNN, which such a machine may lack), runs the tests and, if asked
+# for, times networks and operators beside JAX and PyTorch; prints a table of what happened. A part that fails or takes too long
+# does not keep the others from running.
 #
-# A PART, or two of them, takes less than ten minutes on 16 cores, all of them take longer. To divide a run, choose parts, and
-# of one part a shard (DEVICE_CHECK_SHARD) or tests (DEVICE_CHECK_FILTER); all runs share the build in build/device.
+# On 16 cores one or two parts take less than ten minutes, all parts take longer. A run can be divided into parts, and a part of
+# tests into shards (DEVICE_CHECK_SHARD) or by the names of tests (DEVICE_CHECK_FILTER). All runs share the build in build/device.
 #
 # usage: tools/device_check.sh [PART...]
 #   cuda       the tests of the CUDA backend, and networks with poisoned memory
@@ -15,7 +15,7 @@
 #              PEER_TORCH name: python3), fit beside a bare step, and where the time goes, by class and, where CUPTI is
 #              installed, by kernel (only when asked for)
 #   operators  every operator beside PyTorch, one row each (only when asked for; needs what python needs)
-# Without a PART: cuda, tests, python.
+# Without a PART: cuda, tests, python; nothing is timed.
 #   DEVICE_CHECK_SECONDS=570   when to stop
 #   DEVICE_CHECK_FILTER=…      the tests of cuda and of sanitize, as for --gtest_filter
 #   DEVICE_CHECK_SHARD=1/2     the first of two runs that together do the jobs of cuda, tests, python and sanitize; 2/2: the other
@@ -157,15 +157,16 @@ part build 420 cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- -k 
 # Products in full float32: devices are compared at float tolerance.
 export SYMBIND_TF32=0
 backend=$build/tests/test_backend
-filter=${DEVICE_CHECK_FILTER:-'Cuda*:Gpu*'}
+cuda_tests='Cuda*:Gpu*:FollowedSteps.*'
+filter=${DEVICE_CHECK_FILTER:-$cuda_tests}
 # all_jobs: the programs whose tests take longest come first.
 all_jobs() {
   if wants cuda; then
     gtest_jobs "$backend" 999 "$filter" # a process for each test
-    gtest_jobs "$backend" 999 'CudaNetworks.*' SYMBIND_POISON=1
+    gtest_jobs "$backend" 999 'CudaNetworks.*:CudaStep.OfFit*:CudaStep.LeavesOut*:CudaBatchNormPair.*' SYMBIND_POISON=1
   fi
   if wants tests; then
-    gtest_jobs "$backend" 999 '-Cuda*:Gpu*'
+    gtest_jobs "$backend" 999 "-$cuda_tests"
     for program in "$build"/tests/test_{oracle,ops,exec}; do gtest_jobs "$program" $((4 * jobs)) '*'; done
     for program in "$build"/tests/test_*; do
       [[ -d $program || $program == */test_@(backend|oracle|ops|exec) ]] || gtest_jobs "$program" "$jobs" '*'
@@ -183,6 +184,7 @@ sanitize_jobs() {
   local own='CudaBatchNormPair.*:CudaReluSigns.*:CudaStatistics.*:CudaProduct.*:Cuda/OneFirstLayer.*:CudaMaxPool.*'
   own+=':CudaUpdate.*:CudaScaledLoss.*:CudaGradientWatch.*:CudaLayers.*:CudaMoves.*:CudaOps.*'
   own+=':CudaTransferTest.UploadsConvert*:CudaFewRows.*:CudaImage*:CudaStep.*:FollowedSteps.*:CudaMetric*'
+  own+=':CudaRnn*:Cuda*Captured*:Cuda/LargerConvolution*:Cuda/OneConvolution*:Cuda/WhatAConvolutionTakesIn*'
   for tool in ${DEVICE_CHECK_TOOLS:-racecheck memcheck}; do
     gtest_jobs "$backend" 999 "${DEVICE_CHECK_FILTER:-$own}" "timeout 150 compute-sanitizer --tool $tool --error-exitcode 1"
   done
@@ -235,6 +237,10 @@ fi
 echo
 echo "== what happened"
 printf '%s\n' "${results[@]}"
+for name in tests sanitize; do
+  [[ -s $log/$name/commands ]] &&
+    echo "$name: $(grep -c . <(ls "$log/$name" | grep '\.txt$')) of $(wc -l <"$log/$name/commands") jobs were started"
+done
 if [[ -s $log/tests/commands ]]; then
   cat "$log"/tests/*.txt >"$log/all_tests.txt"
   awk '/^\[  PASSED  \]/ { n += $4 } /^\[  SKIPPED \] [0-9]/ { skipped += $4 } /^\[  FAILED  \].*\(/ { print }

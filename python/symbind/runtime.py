@@ -113,12 +113,12 @@ def report():
 
 
 def feature_list():
-    """The features, each with whether this build has it."""
+    """A list of all features. Each says whether it is part of this build and usable on this machine."""
     return [Feature(name, enabled) for name, enabled in _enabled().items()]
 
 
 class Features(dict):
-    """The features by name: ``mx.runtime.Features().is_enabled("CUDA")``."""
+    """All features by name. ``mx.runtime.Features().is_enabled("CUDA")`` says whether GPUs can be used."""
 
     instance = None
 
@@ -135,7 +135,7 @@ class Features(dict):
         return str(list(self.values()))
 
     def is_enabled(self, feature_name):
-        """Whether this build has it; RuntimeError for a name that is none."""
+        """Is the feature part of this build, and usable on this machine? An unknown name raises a RuntimeError."""
         name = feature_name.upper()
         if name not in self:
             raise _symbind.MXNetError(f"Feature {name!r} is unknown, known features are: {list(self)}")
