@@ -1,9 +1,11 @@
 // What the training stack costs beyond the computation: a step of Module::fit, which takes batches from arrays on the
-// host and has a metric, beside a bare step on a batch that is on the device; and a batch split over two CPU contexts
-// beside one. Prints a JSON row for each; `ratio` is the first time by the second.
+// host and has a metric, beside a bare step on a batch that is on the device, or beside the calls of a program's own
+// loop; and a batch split over two CPU contexts beside one. Prints a JSON row for each; `ratio` is the first time by
+// the second.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t stored_batches = 8;  // of the arrays on the host, which an epoch goes through many times
 
 struct Options {
-  std::string name = "lenet-train", device = "cpu", dtype = "float32", input = "float32";
+  std::string name = "lenet-train", device = "cpu", dtype = "float32", input = "float32", beside = "step",
+              optimizer = "sgd";
   int64_t batch = 0, steps = 60, rounds = 7;
 
   static Options parse(int argc, char** argv) {
@@ -35,11 +38,18 @@ struct Options {
         .add_choice("--dtype", options.dtype, {"float32", "float16", "bfloat16"}, "16 bits: mixed precision")
         .add_choice("--input", options.input, {"float32", "uint8"},
                     "batches on the host; uint8: pixels, which the device normalizes")
+        .add_choice("--beside", options.beside, {"step", "calls"},
+                    "what fit is compared with: a bare step, or calls of forward_backward, update and update_metric")
+        .add_choice("--optimizer", options.optimizer, {"sgd", "adam"}, "adam: only beside calls")
         .add("--batch", options.batch, "samples in a batch; 0: the case's own number", 0)
         .add("--steps", options.steps, "steps of a round", 10)
         .add("--rounds", options.rounds, "rounds, of which the median counts");
     line.parse(argc, argv);
+    require(options.optimizer == "sgd" || options.beside == "calls", "a bare step updates by SGD: --beside calls");
     return options;
+  }
+  OptimizerParams optimizer_params() const {
+    return optimizer == "sgd" ? sgd_params() : OptimizerParams{{"learning_rate", 0.001}};
   }
   StepOptions step_options() const {
     return {.context = device == "gpu" ? gpu() : cpu(), .dtype = dtype_from_name(dtype)};
@@ -101,6 +111,7 @@ class ThroughFit {
  public:
   ThroughFit(const Case& network, const std::vector<Context>& contexts, const Options& options)
       : network_(network),
+        options_(options),
         data_(network, options.input == "uint8"),
         module_(network.symbol, {.context = contexts, .compute_dtype = options.step_options().dtype}) {}
 
@@ -118,7 +129,8 @@ class ThroughFit {
     ResizeIter epoch(data_, first_steps + steps);
     module_.fit(epoch, {.eval_metric = metric_,
                         .batch_end_callback = {watch},
-                        .optimizer_params = sgd_params(),
+                        .optimizer = options_.optimizer,
+                        .optimizer_params = options_.optimizer_params(),
                         .initializer = network_.initializer(),
                         .num_epoch = 1});
     return ms;
@@ -126,6 +138,39 @@ class ThroughFit {
 
  private:
   const Case& network_;
+  const Options& options_;
+  StoredBatches data_;
+  Module module_;
+  EvalMetricPtr metric_ = EvalMetric::create("acc");
+};
+
+class ThroughCalls {
+ public:
+  ThroughCalls(const Case& network, const Options& options)
+      : data_(network, options.input == "uint8"),
+        module_(network.symbol,
+                {.context = {options.step_options().context}, .compute_dtype = options.step_options().dtype}) {
+    module_.bind(data_.provide_data(), data_.provide_label());
+    module_.init_params({.initializer = network.initializer()});
+    module_.init_optimizer({.optimizer = options.optimizer, .optimizer_params = options.optimizer_params()});
+  }
+
+  double ms_per_step(int64_t steps) {
+    ResizeIter epoch(data_, steps + 1);
+    std::optional<DataBatch> batch = epoch.next();
+    const auto begin = Clock::now();
+    for (int64_t i = 0; i < steps; ++i) {
+      module_.forward_backward(*batch);
+      module_.update();
+      module_.update_metric(*metric_, batch->label);
+      batch = epoch.next();
+      module_.prepare(*batch);
+    }
+    waitall();
+    return ms_since(begin, steps);
+  }
+
+ private:
   StoredBatches data_;
   Module module_;
   EvalMetricPtr metric_ = EvalMetric::create("acc");
@@ -167,11 +212,14 @@ int main(int argc, char** argv) {
             "fit needs a case that trains, with a label for each sample, not ", options.name);
     const StepOptions step = options.step_options();
     ThroughFit one(network, {step.context}, options);
-    {
+    if (options.beside == "calls") {
+      ThroughCalls calls(network, options);
+      compare("fit beside calls", options, one, calls);
+    } else {
       BareSteps bare(network, step);
       compare("fit", options, one, bare);
     }
-    if (step.context.is_gpu()) return;
+    if (step.context.is_gpu() || options.beside == "calls") return;
     ThroughFit two(network, {cpu(0), cpu(1)}, options);
     compare("two-contexts", options, two, one);
   });
