@@ -14,28 +14,28 @@ namespace nb = nanobind;
 #if NB_VERSION_MAJOR < 3
 template <size_t methods>
 using Trampoline = nb::detail::trampoline<methods>;
+
+struct OverrideTicket : nb::detail::ticket {
+  template <class Trampoline>
+  OverrideTicket(const Trampoline& trampoline, const char* method) : ticket(trampoline, method, /*pure=*/false) {}
+};
 #else
 template <size_t methods>
 using Trampoline = nb::detail::trampoline;
+
+struct OverrideTicket : nb::detail::ticket {
+  OverrideTicket(const nb::detail::trampoline& trampoline, const char* method)
+      : ticket(trampoline, method, nb::detail::str_hash(method), /*pure=*/false) {}
+};
 #endif
 
 // A method of the Python object, if its class overrides it; then the GIL is held. Names are compared by address.
 class Override {
  public:
   template <class Trampoline>
-  Override(const Trampoline& trampoline, const char* method)
-#if NB_VERSION_MAJOR < 3
-      : self_(trampoline.base()),
-        ticket_(trampoline, method, /*pure=*/false){}
-#else
-      : self_(trampoline.base()), ticket_(trampoline, method, nb::detail::str_hash(method), /*pure=*/false) {
-  }
-#endif
+  Override(const Trampoline& trampoline, const char* method) : self_(trampoline.base()), ticket_(trampoline, method) {}
 
-        explicit
-        operator bool() const {
-    return ticket_.key.is_valid();
-  }
+  explicit operator bool() const { return ticket_.key.is_valid(); }
   template <class... Args>
   nb::object operator()(Args&&... args) const {
     return self_.attr(ticket_.key)(std::forward<Args>(args)...);
@@ -43,7 +43,7 @@ class Override {
 
  private:
   nb::handle self_;
-  nb::detail::ticket ticket_;
+  OverrideTicket ticket_;
 };
 
 // Deletes `payload` when `keeper` is destroyed.

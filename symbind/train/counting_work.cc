@@ -124,30 +124,46 @@ bool has_all(const NamedList& arrays, const std::vector<std::string>& names) {
   });
 }
 
+struct Counted {
+  EvalMetric* metric;
+  std::vector<Pair> pairs;
+};
+
+// Adds the metric, or the parts of a Composite. False: not all of it can be counted on this context.
+bool collect(Context context, EvalMetric& metric, const NamedList& labels, const NamedList& preds,
+             std::vector<Counted>& counted) {
+  const auto& [name, output_names, label_names] = metric.options();
+  if (const auto* const composite = dynamic_cast<const metric::Composite*>(&metric)) {
+    const NamedList seen_labels = visible(labels, label_names), seen_preds = visible(preds, output_names);
+    return std::ranges::all_of(composite->metrics(), [&](const EvalMetricPtr& part) {
+      return collect(context, *part, seen_labels, seen_preds, counted);
+    });
+  }
+  if (!LaterUpdates::allowed_for(metric) || !has_all(labels, label_names) || !has_all(preds, output_names))
+    return false;
+  std::optional<std::vector<Pair>> pairs = pairs_of(context, metric, chosen(name, "label", labels, label_names),
+                                                    chosen(name, "output", preds, output_names));
+  if (pairs) counted.push_back({&metric, std::move(*pairs)});
+  return pairs.has_value();
+}
+
 }  // namespace
 
 std::vector<FollowingWorkPtr> counting_work_on(Context context, EvalMetric& metric, const NamedList& labels,
                                                const NamedList& preds, const std::vector<FollowingWorkPtr>& last) {
-  const auto& [name, output_names, label_names] = metric.options();
-  if (const auto* const composite = dynamic_cast<const metric::Composite*>(&metric)) {
-    std::vector<FollowingWorkPtr> all;
-    const NamedList seen_labels = visible(labels, label_names), seen_preds = visible(preds, output_names);
-    for (const EvalMetricPtr& part : composite->metrics()) {
-      const auto pieces = counting_work_on(context, *part, seen_labels, seen_preds, last);
-      if (pieces.empty()) return {};
-      all.insert(all.end(), pieces.begin(), pieces.end());
-    }
-    return all;
+  std::vector<Counted> counted;
+  if (!collect(context, metric, labels, preds, counted)) return {};
+  std::vector<FollowingWorkPtr> all;
+  for (Counted& each : counted) {
+    std::shared_ptr<DeviceCount> count = LaterUpdates::count_on(*each.metric, context);
+    const auto same = std::ranges::find_if(last, [&](const FollowingWorkPtr& piece) {
+      const auto* const before = dynamic_cast<const MetricCount*>(piece.get());
+      return before && before->is(*count, each.pairs);
+    });
+    all.push_back(same != last.end() ? *same
+                                     : std::make_shared<const MetricCount>(std::move(count), std::move(each.pairs)));
   }
-  if (!LaterUpdates::allowed_for(metric) || !has_all(labels, label_names) || !has_all(preds, output_names)) return {};
-  std::optional<std::vector<Pair>> pairs = pairs_of(context, metric, chosen(name, "label", labels, label_names),
-                                                    chosen(name, "output", preds, output_names));
-  if (!pairs) return {};
-  std::shared_ptr<DeviceCount> count = LaterUpdates::count_on(metric, context);
-  for (const FollowingWorkPtr& piece : last)
-    if (const auto* const before = dynamic_cast<const MetricCount*>(piece.get()); before && before->is(*count, *pairs))
-      return {piece};
-  return {std::make_shared<const MetricCount>(std::move(count), std::move(*pairs))};
+  return all;
 }
 
 std::vector<FollowingWorkPtr> counting_work(EvalMetric& metric, const NamedList& labels, const NamedList& preds,
