@@ -101,6 +101,10 @@ class NDArray {
 
   void wait_to_read() const { storage().device().synchronize(); }
   bool same_memory(const NDArray& other) const { return storage_ == other.storage_ && offset_ == other.offset_; }
+  // Is it the same memory with the same shape and type?
+  bool same_array(const NDArray& other) const {
+    return same_memory(other) && shape_ == other.shape_ && dtype_ == other.dtype_;
+  }
   std::string str() const;  // values and "<NDArray 2x3 @cpu(0)>"
 
  private:

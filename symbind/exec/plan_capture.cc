@@ -107,10 +107,9 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
     };
     const std::vector<std::vector<size_t>> waits = step_waits(all);
     auto captured = by_need->capture_steps(device, waits, run_one, joined, record, after);
-    if (explain_level() >= 2)
-      std::clog << "[plan] " << all.size() << " steps are captured, "
-                << (captured ? join("the longest chain has ", longest_chain(waits)) : "one after the other")
-                << std::endl;
+    if (captured && explain_level() >= 2)
+      std::clog << "[plan] " << all.size() << " steps are captured" << (after.empty() ? "" : " with what follows them")
+                << ", the longest chain has " << longest_chain(waits) << std::endl;
     if (captured) return captured;
   }
   return target.capture(device, run_steps, after);

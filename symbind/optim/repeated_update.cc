@@ -49,13 +49,10 @@ void RepeatedUpdate::mark_written() const {
 bool RepeatedUpdate::is(const UpdateRule& rule, const std::vector<UpdateRule::Step>& steps,
                         const UpdateRule::StepOptions& options, uint64_t arguments_version,
                         const NDArray& condition) const {
-  const auto same_array = [](const NDArray& a, const NDArray& b) {
-    return a.same_memory(b) && a.shape() == b.shape() && a.dtype() == b.dtype();
-  };
   const bool with_count = rule.repeats() == UpdateRule::Repeats::with_count;
   const auto same_step = [&](const UpdateRule::Step& a, const UpdateRule::Step& b) {
     return (!with_count || a.count == b.count) && a.lr == b.lr && a.wd == b.wd && a.learning_rate == b.learning_rate &&
-           a.multi_precision == b.multi_precision && same_array(a.weight, b.weight) && same_array(a.grad, b.grad) &&
+           a.multi_precision == b.multi_precision && a.weight.same_array(b.weight) && a.grad.same_array(b.grad) &&
            same_arrays(*a.state, *b.state);
   };
   return &rule == &rule_ && arguments_version == arguments_version_ && options == options_ &&

@@ -24,10 +24,7 @@ struct Pair {
 };
 
 bool same_pair(const Pair& a, const Pair& b) {
-  const auto same_array = [](const NDArray& x, const NDArray& y) {
-    return x.same_memory(y) && x.shape() == y.shape() && x.dtype() == y.dtype();
-  };
-  return a.sums == b.sums && std::ranges::equal(a.arrays, b.arrays, same_array);
+  return a.sums == b.sums && std::ranges::equal(a.arrays, b.arrays, &NDArray::same_array);
 }
 
 class MetricCount final : public FollowingWork {

@@ -21,9 +21,8 @@ void StagedInput::start(const NDArray& given, BatchSlice slice, const NDArray& p
 
 bool StagedInput::deliver(const NDArray& given, BatchSlice slice, const NDArray& target) {
   const NDArray staged = std::exchange(given_, {});
-  const bool same = staged && staged.same_memory(given) && staged.shape() == given.shape() &&
-                    staged.dtype() == given.dtype() && slice_ == slice;
-  if (!same || staged.storage().version() != version_ || staged.storage().exported()) return false;
+  if (!staged || !staged.same_array(given) || slice_ != slice) return false;
+  if (staged.storage().version() != version_ || staged.storage().exported()) return false;
   if (shape_ != target.shape() || &target.storage().device() != device_) return false;
   upload_->deliver(target.mutable_data(), target.dtype(), given.dtype(), target.size());
   return true;
