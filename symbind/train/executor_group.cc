@@ -391,7 +391,7 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
       const Sliced& target = targets[i][device];
       StagedInput& staged = family_->staged[device][descriptions[i].name];
       const auto part = [&] {
-        const NDArray found = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
+        NDArray found = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
         require(found.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
                 given[i].shape(), ", but is bound with ", descriptions[i].shape);
         return found;
