@@ -78,7 +78,7 @@ class PyOptimizer final : public RuleOptimizer {
     if (!updated(update_multi_precision_, one)) own_update_multi_precision(one);
   }
   void update_many(std::span<const Update> updates) override {
-    if (overrides(update_) || overrides(update_multi_precision_)) return Optimizer::update_many(updates);
+    if (has_own_form() || overrides(update_multi_precision_)) return Optimizer::update_many(updates);
     RuleOptimizer::update_many(updates);
   }
 
@@ -107,16 +107,18 @@ class PyOptimizer final : public RuleOptimizer {
     return RuleOptimizer::create_state(key, weight);
   }
   StateTree own_create_state_multi_precision(const ParamKey& key, const NDArray& weight) {
-    return overrides(create_) || overrides(update_) ? Optimizer::create_state_multi_precision(key, weight)
-                                                    : RuleOptimizer::create_state_multi_precision(key, weight);
+    return has_own_form() ? Optimizer::create_state_multi_precision(key, weight)
+                          : RuleOptimizer::create_state_multi_precision(key, weight);
   }
   void own_update(const Update& one) { RuleOptimizer::update(one); }
   void own_update_multi_precision(const Update& one) {
-    overrides(create_) || overrides(update_) ? Optimizer::update_multi_precision(one)
-                                             : RuleOptimizer::update_multi_precision(one);
+    has_own_form() ? Optimizer::update_multi_precision(one) : RuleOptimizer::update_multi_precision(one);
   }
 
  private:
+  // With a float32 copy of the weight the state is then the copy and what the class makes for it, instead of the form
+  // that the rule's own operators update.
+  bool has_own_form() const { return overrides(create_) || overrides(update_); }
   bool overrides(const char* name) const { return static_cast<bool>(Override(trampoline_, name)); }
   // The answer of the method for one parameter, or of that for several.
   std::optional<double> asked(const char* one, const char* several, const ParamKey& key) const {

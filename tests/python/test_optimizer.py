@@ -225,14 +225,22 @@ class OwnState(mx.optimizer.SGD):
 @pytest.mark.parametrize("momentum", [0, 0.9])
 @pytest.mark.parametrize("own_class", [OwnUpdate, OwnState])
 def test_overridden_methods_get_the_copy_of_sixteen_bit_weights(own_class, momentum):
-    weights = []
-    for made in (mx.optimizer.SGD, own_class):
+    def trained(made, together):
         updater = mx.optimizer.get_updater(made(learning_rate=1e-4, momentum=momentum, multi_precision=True))
-        weights.append(mx.nd.array([1.0, -2.0], dtype="float16"))
+        weights = [mx.nd.array(values, dtype="float16") for values in ([1.0, -2.0], [3.0])]
+        grads = [mx.nd.array(values, dtype="float16") for values in ([1.0, -1.0], [2.0])]
         for _ in range(20):
-            updater(0, mx.nd.array([1.0, -1.0], dtype="float16"), weights[-1])
-    np.testing.assert_array_equal(weights[1].asnumpy(), weights[0].asnumpy())
-    assert (np.abs(weights[0].asnumpy() - [1, -2]) > 1e-3).all()
+            if together:
+                updater([0, 1], grads, weights)
+            else:
+                for index, (weight, grad) in enumerate(zip(weights, grads)):
+                    updater(index, grad, weight)
+        return np.concatenate([weight.asnumpy() for weight in weights])
+
+    for together in (False, True):
+        expected = trained(mx.optimizer.SGD, together)
+        assert (np.abs(expected - [1, -2, 3]) > 1e-3).all()
+        np.testing.assert_array_equal(trained(own_class, together), expected)
 
 
 def test_one_made_in_cpp_appears_under_its_class():
