@@ -1,7 +1,7 @@
 // The captured steps of a plan together with the work that follows them. Where only arguments of that work change, such
 // as the learning rate, the captured graph gets the new ones. Work of another form, such as that of a padded batch, is
-// queued by itself; if it stays, all is captured again, and more and more rarely if that happens often, since a capture
-// takes as long as some steps.
+// queued by itself; if it stays, all is captured again, and more and more rarely if captures are soon of no use, since
+// one takes as long as some steps.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ class FollowedCapture {
   Captured* find(const std::vector<FollowingWorkPtr>& work, const Capture& capture) {
     if (captured_ && take(work)) {
       runs_ = 0;
+      ++launches_;
       return captured_.get();
     }
     if (!can_capture_ || ++runs_ < runs_before_capture_) return nullptr;
-    runs_ = 0;
+    release();
     runs_before_capture_ *= 2;
     captured_ = capture(work);
     can_capture_ = captured_ != nullptr;
@@ -35,6 +36,8 @@ class FollowedCapture {
   }
   // Nothing follows this run: the arrays of the work are not kept for another.
   void release() {
+    if (launches_ >= worth_a_capture) runs_before_capture_ = 1;
+    launches_ = runs_ = 0;
     captured_ = nullptr;
     work_.clear();
   }
@@ -53,8 +56,11 @@ class FollowedCapture {
     return true;
   }
 
+  static constexpr uint64_t worth_a_capture = 100;  // launches: what one takes is then little beside what it saved
+
   std::unique_ptr<Captured> captured_;
   std::vector<FollowingWorkPtr> work_;  // in captured_
+  uint64_t launches_ = 0;               // of captured_
   uint64_t runs_ = 0;                   // in a row, with other work than captured_ can have
   uint64_t runs_before_capture_ = 1;
   bool can_capture_ = true;

@@ -437,8 +437,14 @@ void Plan::run_forward(const NodeCallback* callback) {
   run(forward_, {.node = callback});
 }
 
-void Plan::run_backward(const NodeCallback* callback) { run(backward_, {.node = callback}); }
-void Plan::run_backward(const MilestoneCallback& reached) { run(backward_, {.milestone = &reached}); }
+void Plan::run_backward(const NodeCallback* callback) {
+  followed_.release();
+  run(backward_, {.node = callback});
+}
+void Plan::run_backward(const MilestoneCallback& reached) {
+  followed_.release();
+  run(backward_, {.milestone = &reached});
+}
 
 template <class Work>
 void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) const {
@@ -457,6 +463,7 @@ void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) co
 
 void Plan::run_forward_backward(const MilestoneCallback* reached, FollowedBy* following) {
   if (!joined_ || poison_ || profiler::records_plans()) {  // the latter two work between the parts, or the steps
+    followed_.release();
     run_forward();
     return run(backward_, {.milestone = reached});
   }

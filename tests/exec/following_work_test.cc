@@ -138,16 +138,26 @@ TEST_F(FollowedCaptureTest, WorkThatFollowsNoMoreIsReleased) {
   EXPECT_FALSE(held.expired());
   captures_.release();
   EXPECT_TRUE(held.expired());
-  EXPECT_FALSE(finds({work()})) << "captured again, but more rarely if this happens often";
+  EXPECT_FALSE(finds({work()})) << "captured again, but more rarely if captures are soon of no use";
   EXPECT_TRUE(finds({work()}));
 
   log_.can_capture = false;
-  FollowingWorkPtr refused = work();
-  const std::weak_ptr<const FollowingWork> not_held = refused;
-  captures_.forget();
-  EXPECT_FALSE(finds({refused}));
-  refused = nullptr;
-  EXPECT_TRUE(not_held.expired()) << "nothing uses its arrays";
+  FollowingWorkPtr last = work(), refused = work();
+  const std::weak_ptr<const FollowingWork> of_the_last{last}, of_none{refused};
+  EXPECT_TRUE(finds({last}));
+  for (int run = 0; run < 8; ++run) EXPECT_FALSE(finds({refused, work()}));
+  EXPECT_EQ(log_.captures, 3);
+  last = refused = nullptr;
+  EXPECT_TRUE(of_the_last.expired() && of_none.expired()) << "nothing uses their arrays";
+}
+
+TEST_F(FollowedCaptureTest, WorkThatWasOftenLaunchedIsCapturedAgainAtOnce) {
+  const FollowingWorkPtr usual = work();
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    for (int run = 0; run < 200; ++run) EXPECT_TRUE(finds({usual})) << epoch << " " << run;
+    captures_.release();
+  }
+  EXPECT_EQ(log_.captures, 10);
 }
 
 }  // namespace
