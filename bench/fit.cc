@@ -196,9 +196,9 @@ void compare(const std::string& what, const Options& options, A& ours, B& base) 
     base_times.push_back(base_time);
   }
   std::cout << "{\"case\": \"" << what << "\", \"network\": \"" << options.name << "\", \"dtype\": \"" << options.dtype
-            << "\", \"input\": \"" << options.input << "\", \"ms\": " << median(times)
-            << ", \"base_ms\": " << median(base_times) << ", \"ratio\": " << median(times) / median(base_times) << "}"
-            << std::endl;
+            << "\", \"input\": \"" << options.input << "\", \"optimizer\": \"" << options.optimizer
+            << "\", \"ms\": " << median(times) << ", \"base_ms\": " << median(base_times)
+            << ", \"ratio\": " << median(times) / median(base_times) << "}" << std::endl;
 }
 
 }  // namespace

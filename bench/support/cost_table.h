@@ -22,8 +22,8 @@ using namespace symbind;
 
 // What the device reaches where nothing else limits it.
 struct DeviceRates {
-  double copied = 0;    // bytes read and written per second by the copy of a large array
-  double products = 0;  // added up per second by the product of large matrices
+  double bytes_per_second = 0;          // read and written by the copy of a large array
+  double multiply_adds_per_second = 0;  // of the product of large matrices
 };
 
 template <class Work>
@@ -44,15 +44,17 @@ inline DeviceRates rates_of(Context context, DType dtype) {
   const NDArray from = zeros({elements}, context), to = zeros({elements}, context);
   const double copying = shortest_seconds([&] { from.copyto(to); });
   const int64_t extent = context.is_gpu() ? 8192 : 1024;
-  const NDArray matrix = ones({extent, extent}, context).astype(dtype);
+  // Random, since the clock of a GPU depends on the power that it draws.
+  const NDArray matrix = random::normal({.shape = {extent, extent}}).as_in_context(context).astype(dtype);
   const double multiplying = shortest_seconds([&] { invoke(dot, {matrix, matrix}); });
   const auto rows = static_cast<double>(extent);
   return {2 * sizeof(float) * static_cast<double>(elements) / copying, rows * rows * rows / multiplying};
 }
 
-// How long an operator takes if only its bytes, or only its products, limit it, whichever takes longer.
+// How long an operator takes if only its bytes, or only its products, limit it: the longer of the two times.
 inline double ideal_seconds(const OperatorCost& cost, const DeviceRates& rates) {
-  return std::max(static_cast<double>(cost.bytes) / rates.copied, cost.products / rates.products);
+  return std::max(static_cast<double>(cost.bytes) / rates.bytes_per_second,
+                  cost.multiply_adds / rates.multiply_adds_per_second);
 }
 
 // Runs some steps with the operators outside of the plan recorded, and adds those to what the plan says. The executor
@@ -84,14 +86,14 @@ struct ClassCost {
   size_t steps = 0;
   double seconds = 0, ideal = 0;
   size_t bytes = 0;
-  double products = 0;
+  double multiply_adds = 0;
 
   void add(const OperatorCost& cost, const DeviceRates& rates) {
     steps += cost.steps;
     seconds += cost.seconds;
     ideal += ideal_seconds(cost, rates);
     bytes += cost.bytes;
-    products += cost.products;
+    multiply_adds += cost.multiply_adds;
   }
 };
 
@@ -127,11 +129,11 @@ inline void print_cost_table(std::ostream& out, const std::vector<OperatorCost>&
     out << std::left << std::setw(class_width) << row.name << std::right << std::setw(7) << row.steps
         << std::setprecision(3) << std::setw(11) << 1e3 * row.seconds << std::setprecision(1) << std::setw(7)
         << 100 * row.seconds / all_seconds << std::setw(11) << bytes / 1e6 << std::setw(9) << rate(bytes)
-        << std::setw(11) << rate(2 * row.products) << std::setprecision(3) << std::setw(11) << 1e3 * row.ideal
+        << std::setw(11) << rate(2 * row.multiply_adds) << std::setprecision(3) << std::setw(11) << 1e3 * row.ideal
         << std::setprecision(2) << std::setw(9) << (row.seconds > 0 ? row.ideal / row.seconds : 0) << "\n";
   }
-  out << "Ideal: each operator at " << std::setprecision(1) << rates.copied / 1e9
-      << " GB/s, those of a copy of 256 MiB, or " << 2e-9 * rates.products
+  out << "Ideal: each operator at " << std::setprecision(1) << rates.bytes_per_second / 1e9
+      << " GB/s, those of a copy of 256 MiB, or " << 2e-9 * rates.multiply_adds_per_second
       << " GFLOP/s, those of a product of large matrices, whichever takes longer.\n"
       << "Each step is waited for, so the sum is more than a step takes.\n"
       << std::defaultfloat << std::setprecision(6);

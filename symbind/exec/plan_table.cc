@@ -166,7 +166,7 @@ class PlanTable {
       const auto [in, out] = traffic(node);
       cost.seconds += seconds(node.id);
       cost.bytes += in + out;
-      cost.products += multiply_adds(graph_, node);
+      cost.multiply_adds += multiply_adds(graph_, node);
       ++cost.steps;
     }
     std::vector<OperatorCost> sorted;
@@ -297,7 +297,7 @@ class PlanTable {
       columns.add({cost.op, std::to_string(cost.steps), fixed_text(1e3 * cost.seconds, 3),
                    fixed_text(seconds_ > 0 ? 100 * cost.seconds / seconds_ : 0, 1), short_bytes(cost.bytes),
                    fixed_text(rate(static_cast<double>(cost.bytes)), 1),
-                   cost.products > 0 ? fixed_text(rate(2 * cost.products), 1) : ""});
+                   cost.multiply_adds > 0 ? fixed_text(rate(2 * cost.multiply_adds), 1) : ""});
     }
     return join("time ", fixed_text(1e3 * seconds_, 3), " ms a run, mean of ", times_->forward_runs, " forward and ",
                 times_->backward_runs, " backward\n\n", columns.str());

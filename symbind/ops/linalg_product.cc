@@ -92,6 +92,9 @@ OpDef define(Op<LinalgSyrk> op) {
       .param(&LinalgSyrk::transpose, "transpose", "compute alpha · Aᵀ · A, (batch…, k, k)")
       .param(&LinalgSyrk::alpha, "alpha", "factor of the product")
       .inputs({"A"})
+      .multiply_adds([](const LinalgSyrk&, auto in, auto out) {
+        return static_cast<double>(in[0].size()) * static_cast<double>(out[0][out[0].rank() - 1]);
+      })
       .infer_shape([](const LinalgSyrk& p, Shapes& s) {
         const auto a = s["A"];
         if (!has_matrices(s, a, "A")) return;
@@ -116,6 +119,9 @@ Op<P>& triangular(Op<P>& op) {
       .param(&P::lower, "lower", "A is lower triangular, else upper; its other triangle is not read")
       .param(&P::alpha, "alpha", "factor of the result")
       .inputs({"A", "B"})
+      .multiply_adds([](const P&, auto in, auto) {  // half of each matrix of A is zero
+        return static_cast<double>(in[1].size()) * static_cast<double>(in[0][in[0].rank() - 1]) / 2;
+      })
       .infer_shape([](const P& p, Shapes& s) {
         auto a = s["A"], b = s["B"];
         b.meet(s.output());

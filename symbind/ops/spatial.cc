@@ -178,6 +178,9 @@ OpDef define(Op<Correlation> op) {
       .precision(Precision::widest)
       .inputs({"data1", "data2"})
       .outputs_in_files([](const Correlation&) { return 3; })
+      .multiply_adds([](const Correlation& p, auto in, auto out) {
+        return static_cast<double>(out[0].size()) * static_cast<double>(in[0][1] * p.kernel_size * p.kernel_size);
+      })
       .infer_shape([](const Correlation& p, Shapes& s) {
         auto data = s["data1"];
         data.meet(Shape::of_rank(4));

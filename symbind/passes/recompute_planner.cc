@@ -61,7 +61,7 @@ NodePtr recompute_source(const GraphNode& node, int time) {
   return source;
 }
 
-// In units of the time to move four bytes, in which eight products are added up.
+// In units of the time to move four bytes, taken for that of eight multiply-adds.
 double cost_of(const Graph& graph, const GraphNode& node) {
   double moved = 0;
   for (const TensorId input : node.inputs) moved += static_cast<double>(graph.tensor(input).bytes()) / 4;

@@ -151,8 +151,8 @@ TEST(Profile, CountsTheBytesThatAnOperatorReadsAndWrites) {
   EXPECT_EQ(costs["Activation"].bytes, 4 * (10 + 10));
   EXPECT_EQ(costs["FullyConnected"].bytes, 4 * (10 + 15 + 3 + 6)) << "data, weight, bias and output";
   EXPECT_EQ(costs["FullyConnected"].steps, 1);
-  EXPECT_EQ(costs["FullyConnected"].products, 2 * 5 * 3);
-  EXPECT_EQ(costs["Activation"].products, 0);
+  EXPECT_EQ(costs["FullyConnected"].multiply_adds, 2 * 5 * 3);
+  EXPECT_EQ(costs["Activation"].multiply_adds, 0);
   EXPECT_GT(costs["FullyConnected"].seconds, 0);
   const std::string table = executor->debug_str();
   EXPECT_NE(line_with(table.substr(table.find("\noperator ")), "operator").find("GB/s"), std::string::npos) << table;
