@@ -163,7 +163,7 @@ filter=${DEVICE_CHECK_FILTER:-$cuda_tests}
 all_jobs() {
   if wants cuda; then
     gtest_jobs "$backend" 999 "$filter" # a process for each test
-    gtest_jobs "$backend" 999 'CudaNetworks.*:CudaStep.OfFit*:CudaStep.LeavesOut*:CudaBatchNormPair.*' SYMBIND_POISON=1
+    gtest_jobs "$backend" 999 'CudaNetworks.*:CudaBatchNormPair.*' SYMBIND_POISON=1
   fi
   if wants tests; then
     gtest_jobs "$backend" 999 "-$cuda_tests"

@@ -208,9 +208,7 @@ DataBatch joined(nb::handle batches) {
   }
   for (const auto& parts : data) whole.data.push_back(concatenate(parts));
   for (const auto& parts : label) whole.label.push_back(concatenate(parts));
-  // Pixels are normalized as the slices say; of other inputs the bound descriptions hold.
-  if (described && described->size() == whole.data.size() &&
-      std::ranges::any_of(*described, [](const DataDesc& desc) { return desc.normalization.has_value(); })) {
+  if (described && described->size() == whole.data.size()) {
     for (size_t i = 0; i < whole.data.size(); ++i) (*described)[i].shape = whole.data[i].shape();
     whole.provide_data = std::move(described);
   }

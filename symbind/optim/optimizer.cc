@@ -268,7 +268,7 @@ void Optimizer::count_if(std::function<bool()> made, ResumeState before) {
 void Optimizer::settle() const {
   if (!unsettled_) return;
   const std::shared_ptr<const Unsettled> last = unsettled_;
-  const bool made = last->made();  // throws if the device reports a fault: the next call knows
+  const bool made = last->made();  // may throw a fault of the device: the next call asks again
   unsettled_ = nullptr;
   if (made) return;
   ResumeState before = last->before;

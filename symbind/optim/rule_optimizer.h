@@ -1,5 +1,5 @@
 // An optimizer that applies an update rule, as all built-in optimizers do. A derived class may override update(), which
-// then makes every update, and the rates and decays of single parameters.
+// is then called for every parameter, and step_lr() and step_wd().
 #pragma once
 
 #include "symbind/optim/optimizer.h"
@@ -53,10 +53,9 @@ class RuleOptimizer : public Optimizer {
   void apply(std::span<const Update> updates, bool copies);
   UpdateRule::Step step_of(const Update& update) const;
   UpdateRule::Argument find(const std::string& argument) const;
-
-  UpdateRulePtr rule_;
   static uint64_t new_version();  // that no other optimizer of the process has
 
+  UpdateRulePtr rule_;
   uint64_t arguments_version_ = new_version();
 };
 

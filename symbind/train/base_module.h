@@ -140,9 +140,10 @@ struct PredictArgs {
 // other workers before backward has ended. An update that waits for the devices (in float16 a step is taken only if its
 // gradients are finite) may be finished after the next batch was prepared. And forward_backward() may launch the
 // updates of the parameters and of fit()'s metric with its passes, so that the calls of these have nothing left to do.
-// Built-in classes need no permission. A program may give it for a derived class that inherits backward(), update(),
-// update_metric() and forward_backward(), and does not change gradients between backward() and update(). With a monitor
-// fit() overlaps nothing.
+// Module and BucketingModule themselves need no permission. A program may give it for a class derived from them that
+// inherits backward(), update(), update_metric() and forward_backward(), and does not change gradients between
+// backward() and update(); its updates are then not launched with its passes. The permission does not concern modules
+// that callbacks of fit() train. With a monitor fit() overlaps nothing.
 class AllowOverlaps {
  public:
   explicit AllowOverlaps(bool allowed = true);

@@ -162,6 +162,8 @@ void require_normalizable(const DataDesc& images) {
   require(images.layout == "NCHW" && images.shape.rank() == 4, "[executor group] '", images.name,
           "' is normalized on the devices, which needs the layout NCHW: it has the layout ", images.layout,
           " and the shape ", images.shape);
+  require(is_floating(images.dtype), "[executor group] the network gets '", images.name,
+          "' normalized, in the type of its description, which must be a floating one, not ", images.dtype);
   const auto fits = [&](const std::vector<double>& numbers) {
     return numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == images.shape[1];
   };
@@ -192,7 +194,8 @@ DataParallelExecutorGroup::Split DataParallelExecutorGroup::decide_slices(
       batch_size = size;
     }
   require(batch_size >= 0, "[executor group] no input has a batch axis");
-  for (const DataDesc& description : data_shapes) require_normalizable(description);
+  for (const auto* descriptions : {&data_shapes, &label_shapes})
+    for (const DataDesc& description : *descriptions) require_normalizable(description);
   std::vector<BatchSlice> slices = split_input_slice(batch_size, workload_);
   return {batch_size, std::move(slices), data_shapes, label_shapes, batch_axes(data_shapes), batch_axes(label_shapes)};
 }

@@ -356,7 +356,7 @@ void Module::take_batch(const DataBatch& batch, bool is_train) {
   require_arrays(batch.data, data_shapes_, "data array");
   require_arrays(batch.label, label_shapes_, "label");
 
-  // What an earlier batch provided does not concern a batch that provides nothing.
+  // What an earlier batch provided about its data does not concern a batch that provides nothing.
   const auto shaped = [](const std::vector<DataDesc>& described, const std::optional<std::vector<DataDesc>>& provided,
                          const std::vector<NDArray>& arrays) {
     if (provided) return *provided;

@@ -140,8 +140,8 @@ class Module : public BaseModule {
   bool has_own_passes() const override { return typeid(*this) == typeid(Module); }
 
  private:
-  // Checks the batch and takes its shapes; exec_group_ then runs it.
   void take_shapes(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
+  // Checks the batch and takes its shapes; exec_group_ then runs it.
   void take_batch(const DataBatch& batch, bool is_train);
   void take_normalization(const DataBatch& batch);
   // Runs a backward of exec_group_. Its gradients are exchanged meanwhile where that is possible.

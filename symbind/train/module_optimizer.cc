@@ -252,7 +252,7 @@ std::vector<FollowingWorkPtr> Module::update_in_step() {
 }
 
 // It was queued. With a scaled loss the updates are counted now, when the GPU is busy: the result of the last step must
-// be known first. A fault in the work of that step is thrown by the first wait, when this step is counted too.
+// be known first. If waiting for it throws, this step is counted too before the error is thrown again.
 void Module::count_update_in_step() {
   if (!scaled_loss_) return;
   std::exception_ptr fault;

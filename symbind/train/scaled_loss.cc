@@ -50,7 +50,7 @@ bool ScaledLoss::checks_sums(const KVStore* store) {
 
 const LossScale& ScaledLoss::Shared::on_host() {
   if (check_) {
-    const bool finite = is_finite(*check_);  // throws if the device reports a fault: the next call knows
+    const bool finite = is_finite(*check_);  // may throw a fault of the device: the next call asks again
     check_ = nullptr;
     scale_.finish_step(finite);
   }

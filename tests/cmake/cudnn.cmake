@@ -11,7 +11,8 @@ if(DEFINED SEARCHED)
   include("${SOURCE}/cmake/Headers.cmake")
   include("${SOURCE}/cmake/Cudnn.cmake")
   symbind_find_cudnn()
-  message("${SYMBIND_HAVE_CUDNN}: ${SYMBIND_CUDNN_SUMMARY}, ${SYMBIND_CUDNN_INCLUDE_DIR}, ${SYMBIND_CUDNN_LIBRARY}")
+  string(REPLACE "${FOLDER}/" "" found "${SYMBIND_CUDNN_INCLUDE_DIR}, ${SYMBIND_CUDNN_LIBRARY}")
+  message("${SYMBIND_HAVE_CUDNN}: ${SYMBIND_CUDNN_SUMMARY}, ${found}")
   return()
 endif()
 
@@ -23,7 +24,7 @@ function(expect what status pattern)
   endforeach()
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -E env --unset=CUDNN_ROOT --unset=CMAKE_PREFIX_PATH --unset=CMAKE_INCLUDE_PATH
-      --unset=CMAKE_LIBRARY_PATH "PATH=${FOLDER}" "${CMAKE_COMMAND}" "-DSOURCE=${SOURCE}" "-DSEARCHED=${FOLDER}/tree"
+      --unset=CMAKE_LIBRARY_PATH "PATH=${FOLDER}" "${CMAKE_COMMAND}" "-DSOURCE=${SOURCE}" "-DFOLDER=${FOLDER}" "-DSEARCHED=${FOLDER}/tree"
       -DCUDAToolkit_VERSION_MAJOR=12 -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF ${definitions}
       -P "${CMAKE_CURRENT_FUNCTION_LIST_FILE}"
     RESULT_VARIABLE got_status OUTPUT_VARIABLE text ERROR_VARIABLE text)
@@ -49,10 +50,10 @@ foreach(site tree/.venv/lib/python3.11/site-packages site)
   file(WRITE "${FOLDER}/${site}/${package}/include/cudnn_graph.h" "")
   file(WRITE "${FOLDER}/${site}/${package}/lib/libcudnn.so.9" "")
 endforeach()
-expect("a tree with PyPI's package" 0 "^ON: with cuDNN, ${FOLDER}/tree/[^,]*/include, .*/lib/libcudnn.so.9" SYMBIND_CUDNN=AUTO)
+expect("a tree with PyPI's package" 0 "^ON: with cuDNN, tree/[^,]*/include, .*/lib/libcudnn.so.9" SYMBIND_CUDNN=AUTO)
 file(REMOVE_RECURSE "${FOLDER}/tree")
-expect("a wheel's Python with PyPI's package" 0 "^ON: with cuDNN, ${FOLDER}/site/" SYMBIND_CUDNN=AUTO SKBUILD=2
+expect("a wheel's Python with PyPI's package" 0 "^ON: with cuDNN, site/" SYMBIND_CUDNN=AUTO SKBUILD=2
   "SYMBIND_SITE_FOLDERS=${FOLDER}/site")
-expect("a folder that is named" 0 "^ON: with cuDNN, ${FOLDER}/site/" SYMBIND_CUDNN=ON "CUDNN_ROOT=${FOLDER}/site/${package}")
+expect("a folder that is named" 0 "^ON: with cuDNN, site/" SYMBIND_CUDNN=ON "CUDNN_ROOT=${FOLDER}/site/${package}")
 file(REMOVE "${FOLDER}/site/${package}/lib/libcudnn.so.9")
 expect("a header without the library" 1 "${missing}" SYMBIND_CUDNN=ON "CUDNN_ROOT=${FOLDER}/site/${package}")

@@ -246,8 +246,11 @@ TEST(PixelInput, ANormalizationMustFitTheImages) {
   EXPECT_TRUE(fails_with([&] { bind({.std = {1, 0, 2}}); }, "'data'", "a std of 0"));
   Images images(true, 6);
   std::vector<DataDesc> described = images.provide_data();
-  described[0].layout = "NHWC";
   Module module(network());
+  described[0].dtype = DType::uint8;
+  EXPECT_TRUE(fails_with([&] { module.bind(described, images.provide_label()); }, "'data'", "floating", "uint8"));
+  described = images.provide_data();
+  described[0].layout = "NHWC";
   EXPECT_TRUE(fails_with([&] { module.bind(described, images.provide_label()); }, "'data'", "layout NCHW", "NHWC"));
 }
 
