@@ -46,6 +46,7 @@ OpDef define_grad(Op<PoolingIndicesGrad> op) {
         s["indices"].meet(s["out_grad"]);
         if (s["like"].known() && s["out_grad"].known()) require_indices(p, s["like"], s["out_grad"], s.where());
       })
+      .shapes_of<Pooling>()
       .infer_type([](const PoolingIndicesGrad&, Types& t) {
         t["like"].meet(t["out_grad"]);
         t.output().meet(t["out_grad"]);

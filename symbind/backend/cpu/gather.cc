@@ -169,11 +169,12 @@ std::unique_ptr<Kernel> build_one_hot(const NodeView& node) {
           auto* const at = static_cast<int64_t*>(args.scratch);
           convert_array(at, DType::int64, args.inputs[0], from, count);
           T* const out = args.out<T>();
-          parallel_for(count, std::max<int64_t>(1, element_grain / (p.depth + 1)), [=](int64_t begin, int64_t end) {
-            std::fill(out + begin * p.depth, out + end * p.depth, off);
-            for (int64_t i = begin; i < end; ++i)
-              if (at[i] >= 0 && at[i] < p.depth) out[i * p.depth + at[i]] = on;
-          });
+          parallel_for(count, std::max<int64_t>(1, element_grain / std::max<int64_t>(1, p.depth)),
+                       [=](int64_t begin, int64_t end) {
+                         std::fill(out + begin * p.depth, out + end * p.depth, off);
+                         for (int64_t i = begin; i < end; ++i)
+                           if (at[i] >= 0 && at[i] < p.depth) out[i * p.depth + at[i]] = on;
+                       });
         },
         {.scratch_bytes = static_cast<size_t>(count) * sizeof(int64_t)});
   });
