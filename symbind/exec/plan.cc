@@ -437,14 +437,8 @@ void Plan::run_forward(const NodeCallback* callback) {
   run(forward_, {.node = callback});
 }
 
-void Plan::run_backward(const NodeCallback* callback) {
-  followed_.release();
-  run(backward_, {.node = callback});
-}
-void Plan::run_backward(const MilestoneCallback& reached) {
-  followed_.release();
-  run(backward_, {.milestone = &reached});
-}
+void Plan::run_backward(const NodeCallback* callback) { run(backward_, {.node = callback}); }
+void Plan::run_backward(const MilestoneCallback& reached) { run(backward_, {.milestone = &reached}); }
 
 template <class Work>
 void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) const {
@@ -463,7 +457,6 @@ void Plan::run_and_mark(std::span<const Part* const> parts, const Work& work) co
 
 void Plan::run_forward_backward(const MilestoneCallback* reached, FollowedBy* following) {
   if (!joined_ || poison_ || profiler::records_plans()) {  // the latter two work between the parts, or the steps
-    followed_.release();
     run_forward();
     return run(backward_, {.milestone = reached});
   }
@@ -486,6 +479,7 @@ void Plan::run(Part& part, const Callbacks& callbacks) {
   if (poison_ && &part == &forward_) poison_arenas();
   if (poison_) poison_results(part);
   if (&part == &forward_) prepare_cached();
+  if (&part == &backward_) followed_.release();  // nothing follows a backward that runs by itself
   const Part* const only[] = {&part};
   run_and_mark(only, [&] { run_part(part, callbacks); });
 }

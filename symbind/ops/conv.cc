@@ -1,5 +1,7 @@
 #include "symbind/ops/conv.h"
 
+#include <algorithm>
+
 #include "symbind/ops/conv_fields.h"
 #include "symbind/ops/extents.h"
 #include "symbind/ops/floating.h"
@@ -107,7 +109,7 @@ OpDef define_convolution(Op<Convolution> op) {
       })
       .infer_shape([](const Convolution& p, Shapes& s) { infer_convolution(p, s); })
       .infer_type([](const Convolution&, Types& t) { same_floating_type(t); })
-      .multiply_adds([](const Convolution& p, auto in, auto out) { return multiply_adds(p, out[0], in[1]); })
+      .multiply_adds([](const Convolution&, auto in, auto out) { return products_with_weight(out[0], in[1]); })
       .gradient([](const Convolution& p, Grad& g) {
         const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
         if (g.wants("data")) g.set("data", convolution_grad_data(dy, w, x, {p}));
@@ -123,7 +125,7 @@ OpDef define_grad_data(Op<ConvolutionGradData> op) {
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
       .outputs({"data_grad"})
-      .multiply_adds([](const ConvolutionGradData& p, auto in, auto) { return multiply_adds(p, in[0], in[1]); })
+      .multiply_adds([](const ConvolutionGradData&, auto in, auto) { return products_with_weight(in[0], in[1]); })
       .infer_shape([](const ConvolutionGradData&, Shapes& s) { s.output().meet(s["data"]); })
       .shapes_of<Convolution>()
       .types_of<Convolution>();
@@ -136,7 +138,7 @@ OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
       .outputs([](const ConvolutionGradWeight& p) {
         return p.no_bias ? Names{"weight_grad"} : Names{"weight_grad", "bias_grad"};
       })
-      .multiply_adds([](const ConvolutionGradWeight& p, auto in, auto) { return multiply_adds(p, in[0], in[2]); })
+      .multiply_adds([](const ConvolutionGradWeight&, auto in, auto) { return products_with_weight(in[0], in[2]); })
       .infer_shape([](const ConvolutionGradWeight& p, Shapes& s) {
         s.output(0).meet(s["weight"]);
         if (!p.no_bias) s.output(1).meet({p.num_filter});
@@ -147,8 +149,8 @@ OpDef define_grad_weight(Op<ConvolutionGradWeight> op) {
 
 }  // namespace
 
-double multiply_adds(const Convolution& params, const Shape& output, const Shape& weight) {
-  return static_cast<double>(output.size()) * static_cast<double>(weight.size() / params.num_filter);
+double products_with_weight(const Shape& array, const Shape& weight) {
+  return static_cast<double>(array.size()) * static_cast<double>(weight.size() / std::max<int64_t>(weight[0], 1));
 }
 
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output) {

@@ -62,8 +62,10 @@ struct ConvolutionSize {
   int64_t weight_size() const { return filters * group_channels() * kernel_size(); }
   int64_t output_size() const { return batch * filters * out_size(); }
 };
-// The products that it, or one of its gradients, adds up.
-double multiply_adds(const Convolution& params, const Shape& output, const Shape& weight);
 ConvolutionSize size_of(const Convolution& params, const Shape& data, const Shape& output);
+
+// The products that a convolution of any kind, or one of its gradients, adds up. `array` is the one whose channels the
+// first axis of the weight stands for (of a convolution the output): each of its elements meets the rest of the weight.
+double products_with_weight(const Shape& array, const Shape& weight);
 
 }  // namespace symbind

@@ -64,7 +64,7 @@ OpDef define(Op<ConvolutionFused> op) {
              "that array is not read afterwards, so the result may overwrite it")
       .param(&ConvolutionFused::act_type, "act_type", "the activation; empty: none", one_of(activations()))
       .inputs([](const ConvolutionFused& p) { return input_names(p); })
-      .multiply_adds([](const ConvolutionFused& p, auto in, auto out) { return multiply_adds(p, out[0], in[1]); })
+      .multiply_adds([](const ConvolutionFused&, auto in, auto out) { return products_with_weight(out[0], in[1]); })
       .infer_shape([](const ConvolutionFused& p, Shapes& s) {
         infer_convolution(p, s);
         const ConvolutionFusedInputs at = inputs_of(p);

@@ -25,7 +25,8 @@ OpDef define_statistics(Op<ConvolutionStatistics> op) {
         return p.no_bias ? Names{"data", "weight"} : Names{"data", "weight", "bias"};
       })
       .outputs({"output", "channel_sum", "channel_square_sum"})
-      .multiply_adds([](const ConvolutionStatistics& p, auto in, auto out) { return multiply_adds(p, out[0], in[1]); })
+      .multiply_adds(
+          [](const ConvolutionStatistics&, auto in, auto out) { return products_with_weight(out[0], in[1]); })
       .infer_shape([](const ConvolutionStatistics& p, Shapes& s) {
         infer_convolution(p, s);
         for (const size_t index : {1, 2}) s.output(index).meet({p.num_filter});
@@ -49,7 +50,7 @@ OpDef define_grad_add_relu(Op<ConvolutionGradAddRelu> op) {
       })
       .shape_only({"data"})
       .outputs({"sum_grad", "grad_sum", "grad_away_sum"})
-      .multiply_adds([](const ConvolutionGradAddRelu& p, auto in, auto) { return multiply_adds(p, in[0], in[1]); })
+      .multiply_adds([](const ConvolutionGradAddRelu&, auto in, auto) { return products_with_weight(in[0], in[1]); })
       .infer_shape([](const ConvolutionGradAddRelu& p, Shapes& s) {
         for (const char* input : {"more_grad", "norm_data"}) s[input].meet(s["data"]);
         if (!p.signs) s["activation"].meet(s["data"]);

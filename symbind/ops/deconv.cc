@@ -103,11 +103,6 @@ void infer(const Deconvolution& p, Shapes& s) {
   s.output().meet(result);
 }
 
-// Each element of data meets the whole of its channel's weight.
-double products(const Shape& data, const Shape& weight) {
-  return static_cast<double>(data.size()) * static_cast<double>(weight.size() / std::max<int64_t>(weight[0], 1));
-}
-
 OpDef define(Op<Deconvolution> op) {
   return with_fields(op)
       .doc(
@@ -120,7 +115,7 @@ OpDef define(Op<Deconvolution> op) {
       })
       .infer_shape([](const Deconvolution& p, Shapes& s) { infer(p, s); })
       .infer_type([](const Deconvolution&, Types& t) { same_floating_type(t); })
-      .multiply_adds([](const Deconvolution&, auto in, auto) { return products(in[0], in[1]); })
+      .multiply_adds([](const Deconvolution&, auto in, auto) { return products_with_weight(in[0], in[1]); })
       .gradient([](const Deconvolution& p, Grad& g) {
         const auto dy = g.out_grad(), x = g.input("data"), w = g.input("weight");
         if (g.wants("data")) g.set("data", deconvolution_grad_data(dy, w, x, {p}));
@@ -133,7 +128,7 @@ OpDef define(Op<DeconvolutionGradData> op) {
   return with_fields(op)
       .inputs({"out_grad", "weight", "data"})
       .shape_only({"data"})
-      .multiply_adds([](const auto&, auto in, auto) { return products(in[2], in[1]); })
+      .multiply_adds([](const auto&, auto in, auto) { return products_with_weight(in[2], in[1]); })
       .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["data"]); })
       .shapes_of<Deconvolution>()
       .types_of<Deconvolution>();
@@ -143,7 +138,7 @@ OpDef define(Op<DeconvolutionGradWeight> op) {
   return with_fields(op)
       .inputs({"out_grad", "data", "weight"})
       .shape_only({"weight"})
-      .multiply_adds([](const auto&, auto in, auto) { return products(in[1], in[2]); })
+      .multiply_adds([](const auto&, auto in, auto) { return products_with_weight(in[1], in[2]); })
       .infer_shape([](const auto&, Shapes& s) { s.output().meet(s["weight"]); })
       .shapes_of<Deconvolution>()
       .types_of<Deconvolution>();

@@ -107,11 +107,10 @@ Names inputs_of(const P& p) {
   return names;
 }
 
-// The products with the weight, which comes after the mask, if there is one.
+// The position of the weight among the inputs, `data` being that of the data.
 template <class P>
-double multiply_adds(const P& p, const Shape& output, std::span<const Shape> inputs, size_t data) {
-  const Shape& weight = inputs[data + (has_mask<P> ? 3 : 2)];
-  return static_cast<double>(output.size()) * static_cast<double>(weight.size() / p.num_filter);
+constexpr size_t weight_after(size_t data) {
+  return data + (has_mask<P> ? 3 : 2);
 }
 
 // The gradients by `grad_data` of (out_grad, data, offset, [mask,] weight) and by `grad_weight` of the same.
@@ -138,7 +137,9 @@ OpDef define(Op<DeformableConvolution> op) {
       .doc(
           join("Deformable convolution: a convolution whose kernel elements are moved at each position. ", description))
       .inputs([](const DeformableConvolution& p) { return inputs_of(p); })
-      .multiply_adds([](const DeformableConvolution& p, auto in, auto out) { return multiply_adds(p, out[0], in, 0); })
+      .multiply_adds([](const DeformableConvolution&, auto in, auto out) {
+        return products_with_weight(out[0], in[weight_after<DeformableConvolution>(0)]);
+      })
       .infer_shape([](const DeformableConvolution& p, Shapes& s) { infer(p, s); })
       .infer_type([](const DeformableConvolution&, Types& t) { same_floating_type(t); })
       .gradient([](const DeformableConvolution& p, Grad& g) {
@@ -153,8 +154,9 @@ OpDef define(Op<ModulatedDeformableConvolution> op) {
                 description,
                 " mask is (n, num_deformable_group · kernel, out_rows, out_columns), the factor of each element."))
       .inputs([](const ModulatedDeformableConvolution& p) { return inputs_of(p); })
-      .multiply_adds(
-          [](const ModulatedDeformableConvolution& p, auto in, auto out) { return multiply_adds(p, out[0], in, 0); })
+      .multiply_adds([](const ModulatedDeformableConvolution&, auto in, auto out) {
+        return products_with_weight(out[0], in[weight_after<ModulatedDeformableConvolution>(0)]);
+      })
       .infer_shape([](const ModulatedDeformableConvolution& p, Shapes& s) { infer(p, s); })
       .infer_type([](const ModulatedDeformableConvolution&, Types& t) { same_floating_type(t); })
       .gradient([](const ModulatedDeformableConvolution& p, Grad& g) {
@@ -171,7 +173,7 @@ Op<P>& grad_data(Op<P>& op) {
       .inputs(modulated ? Names{"out_grad", "data", "offset", "mask", "weight"}
                         : Names{"out_grad", "data", "offset", "weight"})
       .outputs(modulated ? Names{"data_grad", "offset_grad", "mask_grad"} : Names{"data_grad", "offset_grad"})
-      .multiply_adds([](const P& p, auto in, auto) { return multiply_adds(p, in[0], in, 1); })
+      .multiply_adds([](const P&, auto in, auto) { return products_with_weight(in[0], in[weight_after<P>(1)]); })
       .infer_shape([modulated](const P&, Shapes& s) {
         s.output(0).meet(s["data"].get());
         s.output(1).meet(s["offset"].get());
@@ -190,7 +192,7 @@ Op<P>& grad_weight(Op<P>& op) {
       .outputs([](const P& p) {
         return p.no_bias ? Names{"weight_grad"} : Names{"weight_grad", "bias_grad"};
       })
-      .multiply_adds([](const P& p, auto in, auto) { return multiply_adds(p, in[0], in, 1); })
+      .multiply_adds([](const P&, auto in, auto) { return products_with_weight(in[0], in[weight_after<P>(1)]); })
       .infer_shape([](const P& p, Shapes& s) {
         s.output(0).meet(s["weight"].get());
         if (!p.no_bias) s.output(1).meet({p.num_filter});

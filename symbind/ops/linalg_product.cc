@@ -10,15 +10,18 @@ namespace {
 
 // ---- General matrices -----------------------------------------------------------------------------------------------
 
+// Each element of A has a product for every column of the result.
+double multiply_adds(const Shape& a, const Shape& result) {
+  return static_cast<double>(a.size()) * static_cast<double>(result[result.rank() - 1]);
+}
+
 template <class P>
 Op<P>& gemm_fields(Op<P>& op) {
   op.param(&P::transpose_a, "transpose_a", "use the transpose of each matrix of A")
       .param(&P::transpose_b, "transpose_b", "use the transpose of each matrix of B")
       .param(&P::alpha, "alpha", "factor of the product");
   if constexpr (std::is_same_v<P, LinalgGemm>) op.param(&P::beta, "beta", "factor of C");
-  op.multiply_adds([](const P&, auto in, auto out) {
-    return static_cast<double>(in[0].size()) * static_cast<double>(out[0][out[0].rank() - 1]);
-  });
+  op.multiply_adds([](const P&, auto in, auto out) { return multiply_adds(in[0], out[0]); });
   return op.param(&P::axis, "axis",
                   "axis of the rows of all matrices, negative ones count from the end; the columns are the last axis");
 }
@@ -92,9 +95,7 @@ OpDef define(Op<LinalgSyrk> op) {
       .param(&LinalgSyrk::transpose, "transpose", "compute alpha · Aᵀ · A, (batch…, k, k)")
       .param(&LinalgSyrk::alpha, "alpha", "factor of the product")
       .inputs({"A"})
-      .multiply_adds([](const LinalgSyrk&, auto in, auto out) {
-        return static_cast<double>(in[0].size()) * static_cast<double>(out[0][out[0].rank() - 1]);
-      })
+      .multiply_adds([](const LinalgSyrk&, auto in, auto out) { return multiply_adds(in[0], out[0]); })
       .infer_shape([](const LinalgSyrk& p, Shapes& s) {
         const auto a = s["A"];
         if (!has_matrices(s, a, "A")) return;

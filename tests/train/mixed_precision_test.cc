@@ -352,15 +352,21 @@ double largest_difference(const NDArray& a, const NDArray& b) {
   return largest;
 }
 
+// What the module saves, loaded and bound for predictions of the data.
+std::unique_ptr<Module> loaded_again(Module& module, Context context, const DataIter& data) {
+  const TempDir folder;
+  module.save_checkpoint(folder.file("net"), 2);
+  auto loaded = Module::load(folder.file("net"), 2, false, {.context = {context}});
+  loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
+  return loaded;
+}
+
 // What a module that computes in 16 bits saves is a float32 network. Its predictions there differ by the roundings of
 // three layers: a few epsilons of the type. Another device may load it.
 void expect_same_predictions(const Digits& digits, DType type, Context trains, Context predicts) {
-  const TempDir folder;
   const auto module = trained_on(digits, type, /*epochs=*/2, trains);
-  module->save_checkpoint(folder.file("net"), 2);
-  const auto loaded = Module::load(folder.file("net"), 2, false, {.context = {predicts}});
   NDArrayIter data = digits.batches();
-  loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
+  const auto loaded = loaded_again(*module, predicts, data);
   for (const auto& [name, array] : loaded->get_params().arg_params) EXPECT_EQ(array.dtype(), DType::float32) << name;
   EXPECT_EQ(loaded->symbol().tojson(), module->symbol().tojson());
   const double largest = largest_difference(loaded->predict(data)[0], module->predict(data)[0]);
@@ -415,13 +421,17 @@ TEST(ComputeDtype, IsChosenBeforeBinding) {
 
 // As scripts for MXNet write them: the data is cast, parameters have its type (those of a BatchNorm are float32), and
 // so have their gradients; the optimizer updates a copy in float32.
+Symbol written_for(DType type) {
+  return cast(convolutional_classifier(cast(var("data"), {.dtype = type})), {.dtype = DType::float32});
+}
+
 TEST(MultiPrecision, ANetworkWrittenFor16BitsLearnsAsInFloat32) {
   const Digits digits;
   for (const Context context : all_devices()) {
     const double in_float32 = training_loss(*trained_on(digits, DType::none, /*epochs=*/5, context), digits);
     for (const DType type : {DType::float16, DType::bfloat16}) {
-      const Symbol net = cast(convolutional_classifier(cast(var("data"), {.dtype = type})), {.dtype = DType::float32});
-      const auto module = trained_on(digits, net, {.context = {context}}, /*epochs=*/5, /*multi_precision=*/true);
+      const auto module =
+          trained_on(digits, written_for(type), {.context = {context}}, /*epochs=*/5, /*multi_precision=*/true);
       EXPECT_NEAR(training_loss(*module, digits), in_float32, 0.02) << type << " on " << context;
     }
   }
@@ -433,14 +443,10 @@ TEST(MultiPrecision, ACheckpointHas16BitsAndItsNormsAreFoldedInInference) {
     for (const Context trains : all_devices())
       for (const Context predicts : all_devices()) {
         SCOPED_TRACE(join(type, ", trained on ", trains, ", predicts on ", predicts));
-        const TempDir folder;
-        const Symbol net =
-            cast(convolutional_classifier(cast(var("data"), {.dtype = type})), {.dtype = DType::float32});
-        const auto module = trained_on(digits, net, {.context = {trains}}, /*epochs=*/2, /*multi_precision=*/true);
-        module->save_checkpoint(folder.file("net"), 2);
-        const auto loaded = Module::load(folder.file("net"), 2, false, {.context = {predicts}});
+        const auto module =
+            trained_on(digits, written_for(type), {.context = {trains}}, /*epochs=*/2, /*multi_precision=*/true);
         NDArrayIter data = digits.batches();
-        loaded->bind(data.provide_data(), data.provide_label(), {.for_training = false});
+        const auto loaded = loaded_again(*module, predicts, data);
         for (const auto& [name, array] : loaded->get_params().arg_params) {
           const bool of_norm = name.find("batchnorm") != std::string::npos;
           EXPECT_EQ(array.dtype(), of_norm ? DType::float32 : type) << name;
