@@ -116,17 +116,17 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
-// Are the steps from forward_backward to update_metric the C++ ones, between which gradients do not change?
-bool has_own_steps(nb::handle self, const BaseModule& module) {
+// The steps from forward_backward to update_metric that are the C++ ones, between which gradients do not change.
+Overlaps overlaps_of(nb::handle self, const BaseModule& module) {
   nb::handle base;
   if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
   if (dynamic_cast<const BucketingModule*>(&module)) base = nb::type<BucketingModule>();
-  if (!base.is_valid()) return false;
+  if (!base.is_valid()) return Overlaps::none;
   const Overrides overrides;
-  for (const auto step :
-       {Overrides::backward, Overrides::update, Overrides::forward_backward, Overrides::update_metric})
-    if (overrides.find(self, base, step).is_valid()) return false;
-  return true;
+  const auto is_own = [&](Overrides::Name step) { return overrides.find(self, base, step).is_valid(); };
+  for (const auto step : {Overrides::backward, Overrides::update, Overrides::forward_backward})
+    if (is_own(step)) return Overlaps::none;
+  return is_own(Overrides::update_metric) ? Overlaps::update : Overlaps::update_and_metric;
 }
 
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
@@ -167,7 +167,7 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   if (!validation_metric.is_none()) args.validation_metric = metric_from(validation_metric);
   const LoggerScope log(logger_of(self));
   const KeeperScope making(self);
-  const AllowOverlaps overlaps(has_own_steps(self, module));
+  const AllowOverlaps overlaps(overlaps_of(self, module));
   ReleaseGil release;
   module.fit(*training, args);
 }

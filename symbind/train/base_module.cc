@@ -146,7 +146,7 @@ void BaseModule::set_compute_dtype(DType /*dtype*/) {
 
 namespace {
 
-thread_local bool overlaps_allowed = false;
+thread_local Overlaps overlaps_allowed = Overlaps::none;
 
 // Is it of a built-in class, which does nothing between backward and update?
 bool has_own_steps(const BaseModule& module) {
@@ -156,9 +156,9 @@ bool has_own_steps(const BaseModule& module) {
 
 }  // namespace
 
-AllowOverlaps::AllowOverlaps(bool allowed) : before_(std::exchange(overlaps_allowed, allowed)) {}
+AllowOverlaps::AllowOverlaps(Overlaps overlaps) : before_(std::exchange(overlaps_allowed, overlaps)) {}
 AllowOverlaps::~AllowOverlaps() { overlaps_allowed = before_; }
-bool AllowOverlaps::allowed() { return overlaps_allowed; }
+Overlaps AllowOverlaps::allowed() { return overlaps_allowed; }
 
 void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   const InUse use = in_use("fit");
@@ -182,8 +182,10 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   // Warns if there is one already: this one then has no effect.
   init_optimizer({.kvstore = args.kvstore, .optimizer = args.optimizer, .optimizer_params = args.optimizer_params});
 
-  const bool overlaps = (AllowOverlaps::allowed() || has_own_steps(*this)) && !args.monitor;
-  const AllowOverlaps of_others(false);  // that a callback trains: they were not meant
+  const Overlaps overlaps = args.monitor           ? Overlaps::none
+                            : has_own_steps(*this) ? Overlaps::update_and_metric
+                                                   : AllowOverlaps::allowed();
+  const AllowOverlaps of_others(Overlaps::none);  // that a callback trains: they were not meant
   for (int epoch = args.begin_epoch; epoch < args.num_epoch; ++epoch) {
     epoch = begin_epoch(epoch);
     if (epoch >= args.num_epoch) return;
@@ -200,7 +202,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   }
 }
 
-void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, bool overlaps) {
+void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, Overlaps overlaps) {
   EvalMetric& metric = *args.eval_metric.get();
   const auto begin = Clock::now();
   metric.reset();
@@ -213,12 +215,14 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
     if (args.monitor) args.monitor->tic();
     {
       std::optional<FitStep> step;
-      if (overlaps) step.emplace(*this, FitStep::Call::forward_backward, &metric);
+      if (overlaps != Overlaps::none)
+        step.emplace(*this, FitStep::Call::forward_backward,
+                     overlaps == Overlaps::update_and_metric ? &metric : nullptr);
       forward_backward(*batch);
     }
     {
       std::optional<FitStep> step;
-      if (overlaps) step.emplace(*this, FitStep::Call::update);
+      if (overlaps != Overlaps::none) step.emplace(*this, FitStep::Call::update);
       update();
     }
     update_metric(metric, batch->label);

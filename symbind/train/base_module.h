@@ -141,19 +141,20 @@ struct PredictArgs {
 // gradients are finite) may be finished after the next batch was prepared. And forward_backward() may launch the
 // updates of the parameters and of fit()'s metric with its passes, so that the calls of these have nothing left to do.
 // Module and BucketingModule themselves need no permission. A program may give it for a class derived from them that
-// inherits backward(), update(), update_metric() and forward_backward(), and does not change gradients between
-// backward() and update(); its updates are then not launched with its passes. The permission does not concern modules
-// that callbacks of fit() train. With a monitor fit() overlaps nothing.
+// inherits backward(), update() and forward_backward(), and does not change gradients between backward() and update();
+// its updates are then not launched with its passes. A class that does not inherit update_metric() may overlap only the
+// update. The permission does not concern modules that callbacks of fit() train. With a monitor fit() overlaps nothing.
+enum class Overlaps { none, update, update_and_metric };
 class AllowOverlaps {
  public:
-  explicit AllowOverlaps(bool allowed = true);
+  explicit AllowOverlaps(Overlaps overlaps = Overlaps::update_and_metric);
   ~AllowOverlaps();
   AllowOverlaps(const AllowOverlaps&) = delete;
   AllowOverlaps& operator=(const AllowOverlaps&) = delete;
-  static bool allowed();  // on the calling thread
+  static Overlaps allowed();  // on the calling thread
 
  private:
-  bool before_;
+  Overlaps before_;
 };
 
 // A module serves one thread at a time: a call fails while another thread is inside a call, such as fit(). The
@@ -246,7 +247,7 @@ class BaseModule {
   }
 
  private:
-  void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, bool overlaps);
+  void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, Overlaps overlaps);
   mutable BusyFlag busy_;
 };
 

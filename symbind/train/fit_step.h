@@ -14,7 +14,7 @@ class FitStep {
     forward_backward,  // after which fit() updates the parameters, and the metric with the labels of the batch
     update             // after which fit() calls finish_update() before anything else can see the parameters
   };
-  // While it lives, fit() makes this call of the module.
+  // While it lives, fit() makes this call of the module. The metric is one that may be updated with the passes.
   FitStep(const BaseModule& module, Call call, EvalMetric* metric = nullptr);
   // While it lives, the part makes the call for the whole, which is a module that consists of several.
   FitStep(const BaseModule& whole, const BaseModule& part);

@@ -91,13 +91,14 @@ FitArgs one_epoch(const EvalMetricPtr& metric) { return {.eval_metric = metric, 
 TEST(FitStep, IsForDerivedClassesOnlyWhereItIsAllowed) {
   const Quiet quiet;
   const EvalMetricPtr metric = EvalMetric::create("acc");
-  for (const bool allowed : {false, true}) {
+  for (const Overlaps allowed : {Overlaps::none, Overlaps::update, Overlaps::update_and_metric}) {
     NDArrayIter data = batches(20);  // 2 of 10 samples
     Noting module;
     const AllowOverlaps overlaps(allowed);
     module.fit(data, one_epoch(metric));
-    const Permissions in_passes = allowed ? Permissions{true, false, metric.get()} : none;
-    const Permissions in_update = allowed ? Permissions{false, true, nullptr} : none;
+    EvalMetric* const in_step = allowed == Overlaps::update_and_metric ? metric.get() : nullptr;
+    const Permissions in_passes = allowed == Overlaps::none ? none : Permissions{true, false, in_step};
+    const Permissions in_update = allowed == Overlaps::none ? none : Permissions{false, true, nullptr};
     EXPECT_EQ(module.passes, std::vector(2, in_passes));
     EXPECT_EQ(module.updates, std::vector(2, in_update));
   }
@@ -116,7 +117,7 @@ TEST(FitStep, IsNotForAModuleThatACallbackTrains) {
   outer.fit(data, args);
   EXPECT_EQ(outer.passes, std::vector(2, Permissions{true, false, metric.get()}));
   EXPECT_EQ(inner.passes, std::vector(2, none));
-  EXPECT_TRUE(AllowOverlaps::allowed()) << "again";
+  EXPECT_EQ(AllowOverlaps::allowed(), Overlaps::update_and_metric) << "again";
 }
 
 TEST(FitStep, IsNotForFitWithAMonitor) {
