@@ -15,7 +15,14 @@ DeviceCount::DeviceCount(Context context)
 // The flag is cleared before: what another thread adds in between is taken now, or its flag remains.
 std::optional<DeviceCount::Taken> DeviceCount::take() {
   if (!added_.exchange(false)) return std::nullopt;
-  const std::vector<double> totals = invoke(take_metric_sums, {totals_})[0].to_vector<double>();
+  NDArray taken;
+  try {
+    taken = invoke(take_metric_sums, {totals_})[0];
+  } catch (...) {
+    added_ = true;  // the device had no memory for the result, for instance: the next call takes all
+    throw;
+  }
+  const std::vector<double> totals = taken.to_vector<double>();
   const auto whole = [&](int64_t index) {
     return static_cast<int64_t>(std::clamp(totals[static_cast<size_t>(index)], -0x1p63, 0x1.fffffffffffffp62));
   };

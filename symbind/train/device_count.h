@@ -25,6 +25,7 @@ class DeviceCount {
     bool failed = false;  // updates with a label that is no class
     int64_t label = 0, classes = 0;
   };
+  bool has_added() const { return added_; }  // since the last take() or discard()
   // What was added since the last call; none: nothing was. Waits for the device.
   std::optional<Taken> take();
   void discard();

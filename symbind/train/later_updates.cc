@@ -30,6 +30,7 @@ std::shared_ptr<DeviceCount> LaterUpdates::count_on(EvalMetric& metric, Context 
 }
 
 void LaterUpdates::add(EvalMetric& metric, Arrays arrays) {
+  const InUse use = metric.changing("update");
   LaterUpdates& updates = of(metric);
   const std::lock_guard lock(updates.mutex_);
   updates.waiting_.push_back(std::move(arrays));
@@ -47,7 +48,10 @@ void LaterUpdates::count_arrived(EvalMetric& metric) {
 
 void LaterUpdates::finish(EvalMetric& metric) {
   const std::lock_guard lock(mutex_);
-  if (counting_) return;
+  const auto has_added = [](const auto& entry) { return entry.second->has_added(); };
+  if (counting_ || (waiting_.empty() && std::ranges::none_of(on_devices_, has_added))) return;
+  // If another thread updates the metric, this fails before anything is taken, and all is counted later.
+  const InUse use = metric.changing("update");
   while (!waiting_.empty()) count_first(metric);
   for (const auto& [context, on_device] : on_devices_)
     if (const auto taken = on_device->take()) count_taken(metric, *taken);

@@ -56,8 +56,8 @@ void EvalMetric::update_dict_later(const NamedList& labels, const NamedList& pre
 void EvalMetric::count_later_updates() const { later_->finish(const_cast<EvalMetric&>(*this)); }
 
 void EvalMetric::reset() {
+  const InUse use = changing("reset");
   if (later_) later_->discard();
-  const InUse use = in_use("reset");
   reset_local();
   global_sum_metric_ = 0;
   global_num_inst_ = 0;

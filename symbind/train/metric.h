@@ -101,7 +101,7 @@ class EvalMetric {
   // update() takes it in a metric that stores more than the sums of count().
   InUse in_use(std::string_view call) const {
     finish_updates();
-    return InUse(busy_, call, "this metric", "give each thread a metric of its own and add their sums");
+    return changing(call);
   }
   static constexpr size_t sums_in_state = 4;  // the first numbers of a state
   Options options_;
@@ -111,6 +111,10 @@ class EvalMetric {
  private:
   friend class LaterUpdates;
   void count_later_updates() const;
+  // in_use(), but later updates stay as they are.
+  InUse changing(std::string_view call) const {
+    return InUse(busy_, call, "this metric", "give each thread a metric of its own and add their sums");
+  }
 
   mutable BusyFlag busy_;
   std::unique_ptr<LaterUpdates> later_;  // none: there were none

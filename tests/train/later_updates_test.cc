@@ -1,6 +1,9 @@
 #include "symbind/train/later_updates.h"
 
 #include <cstring>
+#include <functional>
+#include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -155,6 +158,28 @@ TEST(LaterUpdates, AnErrorIsThrownOnceByTheCallThatCounts) {
   LaterUpdates::add(metric, send(array({0, 7}), array({{0.5, 0.5}, {0.5, 0.5}})).arrays);
   metric.reset();  // nothing is left that could fail
   EXPECT_EQ(metric.sums().instances, 0);
+}
+
+// Calls a function in the middle of each update.
+class Interrupted final : public metric::CrossEntropy {
+ public:
+  void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override {
+    if (const auto call = std::exchange(during_update, nullptr)) call();
+    CrossEntropy::update(labels, preds);
+  }
+  std::function<void()> during_update;
+};
+
+TEST(LaterUpdates, AreNotLostWhenTheMetricIsReadDuringAnUpdateOfAnotherThread) {
+  Interrupted metric;
+  bool failed = false;
+  metric.during_update = [&] {
+    LaterUpdates::add(metric, send(labels_of_batch(0), scores_of_batch(0)).arrays);
+    std::thread([&] { failed = static_cast<bool>(fails_with([&] { metric.get(); }, "is in use")); }).join();
+  };
+  metric.update_dict({{"label", labels_of_batch(1)}}, {{"output", scores_of_batch(1)}});
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(metric.sums().instances, 12);
 }
 
 class OwnEntropy final : public metric::CrossEntropy {
