@@ -63,12 +63,17 @@ std::vector<bool> shape_only_inputs(const GraphNode& node) {
   return result;
 }
 
+NodeShapes shapes_of(const Graph& graph, const GraphNode& node) {
+  NodeShapes shapes;
+  for (const TensorId input : node.inputs) shapes.inputs.push_back(graph.tensor(input).shape);
+  for (int i = 0; i < node.outputs; ++i) shapes.outputs.push_back(graph.tensor(node.first_output + i).shape);
+  return shapes;
+}
+
 double multiply_adds(const Graph& graph, const GraphNode& node) {
   if (node.is_variable() || !node.op().multiply_adds) return 0;
-  std::vector<Shape> inputs, outputs;
-  for (const TensorId input : node.inputs) inputs.push_back(graph.tensor(input).shape);
-  for (int i = 0; i < node.outputs; ++i) outputs.push_back(graph.tensor(node.first_output + i).shape);
-  return node.op().multiply_adds(node.source->params.get(), inputs, outputs);
+  const NodeShapes shapes = shapes_of(graph, node);
+  return node.op().multiply_adds(node.source->params.get(), shapes.inputs, shapes.outputs);
 }
 
 }  // namespace symbind

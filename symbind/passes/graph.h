@@ -105,6 +105,11 @@ PerTensor<bool> updated_tensors(const Graph& graph);
 // For each input of a node: is it read for its shape and type alone?
 std::vector<bool> shape_only_inputs(const GraphNode& node);
 
+struct NodeShapes {
+  std::vector<Shape> inputs, outputs;
+};
+NodeShapes shapes_of(const Graph& graph, const GraphNode& node);
+
 // How many products the node adds up, if its operator says so, else 0.
 double multiply_adds(const Graph& graph, const GraphNode& node);
 

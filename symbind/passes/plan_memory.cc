@@ -244,10 +244,8 @@ class Planner {
   // The byte offsets of the pieces in the whole; empty if they are not contiguous in it.
   std::vector<size_t> begins_of(const GraphNode& node, const OpDef::Pieces& pieces, TensorId whole,
                                 const std::vector<TensorId>& parts) const {
-    std::vector<Shape> inputs, outputs;
-    for (const TensorId input : node.inputs) inputs.push_back(tensor(input).shape);
-    for (int i = 0; i < node.outputs; ++i) outputs.push_back(tensor(node.first_output + i).shape);
-    const std::vector<int64_t> elements = pieces(node.source->params.get(), inputs, outputs);
+    const NodeShapes shapes = shapes_of(graph_, node);
+    const std::vector<int64_t> elements = pieces(node.source->params.get(), shapes.inputs, shapes.outputs);
     std::vector<size_t> begins;
     for (size_t i = 0; i < std::min(parts.size(), elements.size()); ++i) {
       begins.push_back(static_cast<size_t>(elements[i]) * size_of(tensor(whole).dtype));
