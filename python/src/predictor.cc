@@ -6,11 +6,13 @@
 namespace symbind::python {
 namespace {
 
-PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_shapes, int threads) {
+PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_shapes, int threads,
+                              nb::handle compute_dtype) {
   return {.context = context_or_current(ctx),
           .max_concurrent = max_concurrent,
           .max_shapes = max_shapes,
-          .threads = threads};
+          .threads = threads,
+          .compute_dtype = compute_dtype.is_none() ? DType::none : dtype_from(compute_dtype)};
 }
 
 // A single output itself, several as a list.
@@ -41,23 +43,24 @@ void bind_predictor(nb::module_& m) {
       .def(
           "__init__",
           [](Predictor* self, const std::string& prefix, int epoch, nb::handle ctx, int max_concurrent,
-             size_t max_shapes, int threads) {
-            const PredictorOptions options = options_from(ctx, max_concurrent, max_shapes, threads);
+             size_t max_shapes, int threads, nb::handle compute_dtype) {
+            const PredictorOptions options = options_from(ctx, max_concurrent, max_shapes, threads, compute_dtype);
             const ReleaseGil release;
             new (self) Predictor(prefix, epoch, options);
           },
           nb::arg("prefix"), nb::arg("epoch"), nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0,
-          nb::arg("max_shapes") = 16, nb::arg("threads") = 0, "From prefix-symbol.json and prefix-EPOCH.params.")
+          nb::arg("max_shapes") = 16, nb::arg("threads") = 0, nb::arg("compute_dtype").none() = nb::none(),
+          "From prefix-symbol.json and prefix-EPOCH.params.")
       .def(
           "__init__",
           [](Predictor* self, const Symbol& symbol, nb::handle arg_params, nb::handle aux_params, nb::handle ctx,
-             int max_concurrent, size_t max_shapes, int threads) {
+             int max_concurrent, size_t max_shapes, int threads, nb::handle compute_dtype) {
             new (self) Predictor(symbol, named_arrays_from(arg_params), named_arrays_from(aux_params),
-                                 options_from(ctx, max_concurrent, max_shapes, threads));
+                                 options_from(ctx, max_concurrent, max_shapes, threads, compute_dtype));
           },
           nb::arg("symbol"), nb::arg("arg_params"), nb::arg("aux_params").none() = nb::none(),
           nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0, nb::arg("max_shapes") = 16,
-          nb::arg("threads") = 0, "From a network and its parameters.")
+          nb::arg("threads") = 0, nb::arg("compute_dtype").none() = nb::none(), "From a network and its parameters.")
       .def("__call__", &call, nb::arg("data"), nb::arg("inputs"),
            "The outputs for one input, or for several by name: NDArrays, or anything that NumPy converts to an array.")
       .def_prop_ro("symbol", &Predictor::symbol)

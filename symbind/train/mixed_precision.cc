@@ -4,10 +4,11 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "symbind/core/error.h"
+#include "symbind/graph/gradient_probe.h"
 #include "symbind/graph/op.h"
+#include "symbind/graph/rewriting.h"
 #include "symbind/ops/amp.h"
 #include "symbind/train/names.h"
 
@@ -50,38 +51,6 @@ class Classifier {
   std::vector<PrecisionRules::Condition> full_if_;
 };
 
-// Rewrites a network node by node.
-class Rewriting {
- public:
-  explicit Rewriting(const Symbol& old) : old_(old), nodes_(topological_order(old.entries())) {}
-
-  const std::vector<NodePtr>& nodes() const { return nodes_; }
-  Entry now(const Entry& entry) const { return {now_.at(entry.node.get()), entry.index}; }
-  void put(const NodePtr& old, NodePtr made) { now_[old.get()] = std::move(made); }
-  // The same node over other inputs.
-  static NodePtr with_inputs(const Node& node, std::vector<Entry> inputs) {
-    auto made = std::make_shared<Node>(node);
-    made->inputs = std::move(inputs);
-    return made;
-  }
-  // The inputs of a node in the new network.
-  std::vector<Entry> inputs_of(const Node& node) const {
-    std::vector<Entry> inputs;
-    for (const Entry& input : node.inputs) inputs.push_back(now(input));
-    return inputs;
-  }
-  std::vector<Entry> outputs() const {
-    std::vector<Entry> entries;
-    for (const Entry& entry : old_.entries()) entries.push_back(now(entry));
-    return entries;
-  }
-
- private:
-  const Symbol& old_;
-  std::vector<NodePtr> nodes_;
-  std::unordered_map<const Node*, NodePtr> now_;
-};
-
 size_t argument_count(const Node& node) { return node.inputs.size() - node.op->aux(node.params.get()).size(); }
 
 // A new node is computed where the one that it reads is.
@@ -120,49 +89,6 @@ void cast_to_widest(const Node& node, std::vector<Entry>& inputs) {
                                      node.name + "_amp_multicast");
   placed_with(inputs[0], casts);
   inputs = casts.entries();
-}
-
-// Runs an operator's gradient to see what it reads, and discards what it builds.
-class GradientProbe : public Grad {
- public:
-  explicit GradientProbe(const Node& node) : node_(node), names_(node.op->inputs(node.params.get())) {
-    const NameManager names;  // what the gradient builds takes no names from the user's network
-    node.op->gradient(node.params.get(), *this);
-  }
-
-  bool reads_out_grad() const { return reads_out_grad_; }
-  const std::set<size_t>& inputs_with_gradient() const { return set_; }
-
-  Symbol input(std::string_view name) override { return input(index(name)); }
-  Symbol input(size_t index) override { return Symbol({node_.inputs[index]}); }
-  size_t inputs() const override { return names_.size(); }
-  Symbol output(size_t /*index*/) override { return Symbol::variable("output"); }
-  Symbol out_grad(size_t /*index*/) override {
-    reads_out_grad_ = true;
-    return Symbol::variable("out_grad");
-  }
-  bool has_out_grad(size_t /*index*/) override { return true; }
-  bool wants(std::string_view /*name*/) override { return true; }
-  bool wants(size_t /*index*/) override { return true; }
-  void set(std::string_view name, const Symbol& /*gradient*/) override { set_.insert(index(name)); }
-  void set(size_t index, const Symbol& /*gradient*/) override { set_.insert(index); }
-
- private:
-  size_t index(std::string_view name) const {
-    const auto found = std::ranges::find(names_, name);
-    require(found != names_.end(), node_.op->name, " has no input '", name, "'");
-    return static_cast<size_t>(found - names_.begin());
-  }
-
-  const Node& node_;
-  const Names names_;
-  bool reads_out_grad_ = false;
-  std::set<size_t> set_;
-};
-
-// Does this node propagate a gradient to its inputs? Not through losses, and not where there is no gradient.
-bool passes_gradient(const Node& node) {
-  return !node.is_variable() && node.op->gradient && GradientProbe(node).reads_out_grad();
 }
 
 }  // namespace
@@ -237,6 +163,13 @@ Symbol with_low_parameters(const Symbol& converted, DType target, const std::vec
   return Symbol(rewriting.outputs());
 }
 
+bool computes_in_16_bits(DType compute_dtype) {
+  const bool is_low = compute_dtype == DType::float16 || compute_dtype == DType::bfloat16;
+  require(is_low || compute_dtype == DType::none || compute_dtype == DType::float32,
+          "[compute_dtype] must be float32, float16 or bfloat16, not ", compute_dtype);
+  return is_low;
+}
+
 Symbol computed_in(const Symbol& network, DType target) {
   std::vector<Entry> outputs = mixed_precision(network, target).entries();
   Casts casts;
@@ -259,12 +192,8 @@ Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& a
       continue;
     }
     std::vector<Entry> inputs = rewriting.inputs_of(*node);
-    if (node->op->gradient) {
-      // A loss reads no gradient: backward starts here.
-      const GradientProbe probe(*node);
-      if (!probe.reads_out_grad())
-        for (const size_t i : probe.inputs_with_gradient()) inputs[i] = scaled(inputs[i], factor);
-    }
+    if (is_loss(*node))
+      for (const size_t i : probe_gradient(*node).inputs_with_gradient) inputs[i] = scaled(inputs[i], factor);
     rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
   }
   std::vector<Entry> outputs = rewriting.outputs();

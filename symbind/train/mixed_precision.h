@@ -35,6 +35,9 @@ Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules
 // variables that are not parameters.
 Symbol with_low_parameters(const Symbol& converted, DType target, const std::vector<std::string>& except = {});
 
+// ModuleOptions::compute_dtype: float16 and bfloat16 do, none and float32 do not, and others are an error.
+bool computes_in_16_bits(DType compute_dtype);
+
 // A float32 network as a module computes it: mixed_precision() by the default rules, with the outputs in float32 again.
 Symbol computed_in(const Symbol& network, DType target);
 

@@ -224,7 +224,7 @@ void Module::init_params(const InitParamsArgs& args) {
                                const NamedArrays& held) {
     if (args.allow_extra || !given) return;
     if (const std::string message = extra_names("init_params", *given, names, held); !message.empty())
-      log_warning(message, "; they are ignored (allow_extra = true suppresses this warning)");
+      log_warning(message, "; they are ignored (init_params with allow_extra = true does so silently)");
   };
   check_extra(args.arg_params, param_names_, host_->arg_params);
   check_extra(args.aux_params, aux_names_, host_->aux_params);
@@ -314,14 +314,12 @@ void Module::sync_params_from_devices() {
 // ---- Precision ------------------------------------------------------------------------------------------------------
 
 void Module::set_compute_dtype(DType dtype) {
-  require(dtype == DType::none || dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16,
-          "[compute_dtype] must be float32, float16 or bfloat16, not ", dtype);
-  const bool is_new = dtype != options_.compute_dtype;
+  const bool in_16_bits = computes_in_16_bits(dtype), is_new = dtype != options_.compute_dtype;
   require(!is_new || !binded, "[compute_dtype] must be given before the module is bound");
   options_.compute_dtype = dtype;
   computed_ = symbol_;
   scaled_loss_ = nullptr;
-  if (dtype != DType::float16 && dtype != DType::bfloat16) return;
+  if (!in_16_bits) return;
   computed_ = computed_in(symbol_, dtype);
   if (dtype == DType::bfloat16) return;
   std::vector<std::string> arguments = param_names_;

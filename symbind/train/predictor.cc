@@ -8,13 +8,18 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <ranges>
 
 #include <unistd.h>
 
 #include "symbind/core/error.h"
 #include "symbind/core/parallel.h"
 #include "symbind/files/checkpoint.h"
+#include "symbind/graph/gradient_probe.h"
+#include "symbind/graph/op.h"
+#include "symbind/graph/rewriting.h"
 #include "symbind/passes/infer_graph.h"
+#include "symbind/train/mixed_precision.h"
 #include "symbind/train/names.h"
 
 namespace symbind {
@@ -24,6 +29,23 @@ using Clock = std::chrono::steady_clock;
 
 // A call that takes less on one core is not worth a second one: waking a thread for every layer costs as much.
 constexpr auto worth_threads = std::chrono::milliseconds(1);
+
+// The network without what computes labels from other labels, such as a reshape: only the gradient of a loss reads its
+// labels, and their shapes follow from those of the predictions.
+Symbol without_labels(const Symbol& symbol) {
+  Rewriting rewriting(symbol);
+  for (const NodePtr& node : rewriting.nodes()) {
+    std::vector<Entry> inputs = rewriting.inputs_of(*node);
+    if (!node->is_variable() && !node->op->shape_only.empty() && is_loss(*node)) {
+      const Names names = node->op->inputs(node->params.get());
+      for (size_t i = 0; i < names.size(); ++i)
+        if (contains(node->op->shape_only, names[i]) && !inputs[i].node->is_variable())
+          inputs[i] = Symbol::variable(join(node->name, "_unread_", names[i])).entries()[0];
+    }
+    rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
+  }
+  return Symbol(rewriting.outputs());
+}
 
 // The variables whose elements a prediction reads, in the network's order.
 std::vector<std::string> read_variables(const Symbol& symbol) {
@@ -119,7 +141,7 @@ struct Predictor::Impl {
     Lane& lane_;
   };
 
-  Symbol symbol;
+  Symbol symbol, computed;  // what the user gave, and what is bound
   PredictorOptions options;
   NamedArrays args, aux;
   std::vector<std::string> arguments, inputs, outputs;  // `inputs`: those that must be given
@@ -127,7 +149,12 @@ struct Predictor::Impl {
   Pool& pool() { return pools.get(); }
 
   Impl(const Symbol& net, const NamedArrays& arg_params, const NamedArrays& aux_params, const PredictorOptions& wanted)
-      : symbol(net), options(wanted), arguments(net.list_arguments()), outputs(net.list_outputs()) {
+      : symbol(net),
+        computed(without_labels(net)),
+        options(wanted),
+        arguments(net.list_arguments()),
+        outputs(net.list_outputs()) {
+    if (computes_in_16_bits(options.compute_dtype)) computed = computed_in(computed, options.compute_dtype);
     require(options.max_shapes >= 1, "[Predictor] max_shapes must be at least 1");
     require(options.max_concurrent >= 0 && options.threads >= 0,
             "[Predictor] max_concurrent and threads must be at least 0 (0: automatic): ", options.max_concurrent, ", ",
@@ -141,7 +168,7 @@ struct Predictor::Impl {
     for (const std::string& name : states)
       if (!aux.count(name)) missing.push_back(name);
     require(missing.empty(), "[Predictor] the parameters lack the auxiliary states ", comma_separated(missing));
-    for (const std::string& name : read_variables(symbol))
+    for (const std::string& name : read_variables(computed))
       if (!args.count(name) && contains(arguments, name)) inputs.push_back(name);
   }
 
@@ -215,7 +242,7 @@ struct Predictor::Impl {
       shapes[name] = array.shape();
       types[name] = array.dtype();
     }
-    Graph graph = Graph::from(symbol);
+    Graph graph = Graph::from(computed);
     set_shapes(graph, shapes);
     set_types(graph, types);
     infer(graph);
@@ -230,7 +257,7 @@ struct Predictor::Impl {
     bind_options.aux_states = aux;
     bind_options.options = options.compile_options;
     if (!lane.bound.empty()) bind_options.shared_exec = lane.bound.front().executor;
-    Bound made{key, bind(symbol, options.context, arrays, bind_options), {}};
+    Bound made{key, bind(computed, options.context, arrays, bind_options), {}};
     for (const std::string& name : inputs) made.inputs.push_back(arrays.at(name));
     return made;
   }
@@ -276,7 +303,7 @@ std::vector<NDArray> Predictor::operator()(const NamedArrays& inputs) const {
   for (const std::string& name : impl_->inputs) {
     const auto found = inputs.find(name);
     require(found != inputs.end(), "[Predictor] the input '", name, "' is missing; the network has the inputs ",
-            comma_separated(impl_->inputs));
+            comma_separated(impl_->inputs), "; given: ", comma_separated(inputs | std::views::keys));
     require(bool(found->second), "[Predictor] the input '", name, "' is an empty array");
     given.push_back(&found->second);
   }

@@ -28,6 +28,8 @@ struct PredictorOptions {
   // call.
   int threads = 0;
   CompileOptions compile_options = {};
+  // float16 or bfloat16 for a network of float32, whose parameters and outputs stay float32 (ModuleOptions).
+  DType compute_dtype = DType::none;
 };
 
 // Every member may be called from any thread at any time, except that the arrays of the parameters must not be written

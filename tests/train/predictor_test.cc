@@ -68,6 +68,53 @@ TEST(Predictor, OutputsBelongToTheCaller) {
   EXPECT_TRUE(same_bits(first, before));
 }
 
+// As in a language model, whose labels are those of all steps.
+TEST(Predictor, NeedsNoLabelsThatTheNetworkReshapes) {
+  const Symbol data = Symbol::variable("data"), labels = Symbol::variable("labels");
+  const Symbol scores = fully_connected(reshape(data, {.shape = {-1, 4}}), {.num_hidden = 3}, "fc");
+  const Symbol net = softmax_output(scores, reshape(swap_axis(labels, {.dim1 = 0, .dim2 = 1}), {.shape = {-1}}));
+  const NamedArrays params = {{"fc_weight", testing::random_array({3, 4}, 1)},
+                              {"fc_bias", testing::random_array({3}, 2)}};
+  const NDArray steps = testing::random_array({5, 2, 4}, 3);
+  const auto trained = simple_bind(net, cpu(), {{"data", {5, 2, 4}}, {"labels", {2, 5}}}, {.grad_req = "null"});
+  trained->copy_params_from(params);
+  const Predictor predict(net, params);
+  EXPECT_EQ(predict.input_names(), std::vector<std::string>{"data"});
+  const NDArray expected = trained->forward(false, {{"data", steps}})[0];
+  EXPECT_TRUE(same_bits(predict(steps)[0], expected));
+  EXPECT_TRUE(same_bits(predict({{"data", steps}, {"labels", zeros({2, 5})}})[0], expected)) << "they may be given";
+}
+
+// An autoencoder: what the loss compares with is computed from the data.
+TEST(Predictor, NeedsOnlyTheDataWhereItIsTheLabelToo) {
+  const Symbol data = Symbol::variable("data");
+  const Symbol net = linear_regression_output(fully_connected(data, {.num_hidden = 8}, "fc"), flatten(data));
+  const NamedArrays params = {{"fc_weight", testing::random_array({8, 8}, 1)},
+                              {"fc_bias", testing::random_array({8}, 2)}};
+  const NDArray input = testing::random_array({3, 2, 4}, 3);
+  const auto whole = simple_bind(net, cpu(), {{"data", {3, 2, 4}}}, {.grad_req = "null"});
+  whole->copy_params_from(params);
+  EXPECT_TRUE(same_bits(Predictor(net, params)(input)[0], whole->forward(false, {{"data", input}})[0]));
+}
+
+TEST(Predictor, ComputesIn16Bits) {
+  for (const auto& network : {testing::mlp(), testing::lenet(), testing::batch_norm_net()}) {
+    const Model model(network);
+    const NDArray data = model.input(4, 0.3), exact = Predictor(network.symbol, model.args, model.aux)(data)[0];
+    for (const DType type : {DType::float16, DType::bfloat16}) {
+      const Predictor predict(network.symbol, model.args, model.aux, {.compute_dtype = type});
+      const NDArray rounded = predict(data)[0];
+      EXPECT_EQ(rounded.dtype(), DType::float32);
+      EXPECT_FALSE(same_bits(rounded, exact)) << network.name << " was not computed in " << type;
+      EXPECT_TRUE(testing::all_close(rounded, exact, {0.05, 0.02})) << network.name << " in " << type;
+    }
+  }
+  const Model model(testing::mlp());
+  EXPECT_TRUE(
+      fails_with([&] { Predictor(model.network.symbol, model.args, model.aux, {.compute_dtype = DType::int8}); },
+                 "compute_dtype", "not int8"));
+}
+
 TEST(Predictor, ReadsACheckpoint) {
   const testing::TempDir dir;
   const Model model(testing::lenet());
