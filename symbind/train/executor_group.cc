@@ -16,6 +16,7 @@
 #include "symbind/exec/indexing.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/image.h"
+#include "symbind/passes/infer.h"
 #include "symbind/train/counting_work.h"
 #include "symbind/train/loaded_input.h"
 #include "symbind/train/monitor.h"
@@ -224,6 +225,30 @@ std::vector<GradReq> DataParallelExecutorGroup::requests(const GradReqs& given) 
   return for_training_ ? given.resolve(arg_names_, defaults) : defaults;
 }
 
+// The types of the inputs. A label of integers is converted where the network computes with another type: then its type
+// is left to the network.
+NamedTypes DataParallelExecutorGroup::input_types(const Split& split) const {
+  NamedTypes types, labels;
+  for (const DataDesc& description : split.data_shapes)
+    if (contains(arg_names_, description.name)) types[description.name] = description.dtype;
+  for (const DataDesc& description : split.label_shapes)
+    if (contains(arg_names_, description.name)) labels[description.name] = description.dtype;
+  const auto with = [&](const NamedTypes& added) {
+    NamedTypes all = types;
+    all.insert(added.begin(), added.end());
+    return all;
+  };
+  NamedTypes all = with(labels);
+  if (std::ranges::all_of(labels, [](const auto& label) { return is_floating(label.second); })) return all;
+  try {
+    infer_type(symbol_, all);
+    return all;
+  } catch (const Error&) {
+    std::erase_if(labels, [](const auto& label) { return !is_floating(label.second); });
+    return with(labels);
+  }
+}
+
 ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared) {
   NamedShapes shapes = sliced_shapes(split, device);
   SimpleBindOptions options;
@@ -231,9 +256,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split&
   for (const GradReq request : grad_req_)
     by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");
   options.grad_req = by_order;
-  for (const auto* descriptions : {&split.data_shapes, &split.label_shapes})
-    for (const DataDesc& description : *descriptions)
-      if (contains(arg_names_, description.name)) options.type_dict[description.name] = description.dtype;
+  options.type_dict = input_types(split);
   if (device < group2ctxs_.size()) options.group2ctx = group2ctxs_[device];
   options.options = compile_options_;
   options.shared_buffer = family_->inputs[device].get();

@@ -168,6 +168,7 @@ class DataParallelExecutorGroup {
   NamedShapes sliced_shapes(const Split& split, size_t device) const;
   std::vector<GradReq> requests(const GradReqs& given) const;
   // Parameters that `shared` has are used from there; inputs and results are in the memory of the family.
+  NamedTypes input_types(const Split& split) const;
   ExecutorPtr bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared);
   std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();

@@ -170,6 +170,25 @@ TEST(Module, FitLeavesOutParametersThatTheNetworkDoesNotHaveAndSaysSo) {
   EXPECT_TRUE(warnings.have("fc7_weight"));
 }
 
+TEST(Module, TakesLabelsOfIntegers) {
+  const auto trained = [](DType type) {
+    NDArrayIter data(random_array({40, 4}, 5), labels_of(40).astype(type), {.batch_size = 10});
+    Module module(small_network(), {.context = {cpu(0), cpu(1)}});
+    module.fit(data, {.arg_params = first_values(), .num_epoch = 2});
+    return module.get_params().arg_params;
+  };
+  for (const DType type : {DType::int32, DType::int64, DType::uint8})
+    expect_same_bits(trained(type), trained(DType::float32));
+}
+
+TEST(Module, LeavesTheTypeOfLabelsToNetworksThatReadIntegers) {
+  const Symbol words = embedding(Symbol::variable("softmax_label"), Symbol::variable("words_weight"),
+                                 {.input_dim = 3, .output_dim = 4}, "words");
+  Module module(make_loss(Symbol::variable("data") * words, {}, "loss"));
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}, DType::int32}});
+  EXPECT_EQ(module.exec_group()->execs()[0]->arg_dict().at("softmax_label").dtype(), DType::int32);
+}
+
 TEST(Module, WarnsOfCallbacksThatWaitForAValidationThatNeverComes) {
   NDArrayIter data = batches();
   Module module(small_network());
