@@ -251,10 +251,8 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
       log_info("Epoch[", epoch, "] Validation-", name, "=", with_digits(value, 6));
   };
   try {
-    log(score(*args.eval_data, validation,
-              {.batch_end_callback = args.eval_batch_end_callback,
-               .score_end_callback = args.eval_end_callback,
-               .epoch = epoch}));
+    // The callbacks themselves: copies of them would forget between the epochs what they count.
+    log(score(*args.eval_data, validation, {.epoch = epoch}, args.eval_batch_end_callback, args.eval_end_callback));
   } catch (const StopTraining&) {
     log(validation.get()->get_global_name_value());
     throw;
@@ -262,10 +260,16 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
 }
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {
-  const InUse use = in_use("score");
-  require(binded && params_initialized, "[score] call bind and init_params first");
   require_callable(args.batch_end_callback, "score", "batch_end_callback");
   require_callable(args.score_end_callback, "score", "score_end_callback");
+  return score(eval_data, eval_metric, args, args.batch_end_callback, args.score_end_callback);
+}
+
+EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args,
+                                         const BatchEndCallbacks& batch_end_callback,
+                                         const BatchEndCallbacks& score_end_callback) {
+  const InUse use = in_use("score");
+  require(binded && params_initialized, "[score] call bind and init_params first");
   EvalMetric& metric = *eval_metric.get();
   metric.reset();
   int64_t nbatch = 0;
@@ -281,12 +285,12 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
       prepare(*batch);
       forward(*batch, false);
       update_metric(metric, batch->label);
-      if (!args.batch_end_callback.empty())
-        call(args.batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
+      if (!batch_end_callback.empty())
+        call(batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
     }
   }
-  if (!args.score_end_callback.empty())
-    call(args.score_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, nullptr, nullptr, &eval_data));
+  if (!score_end_callback.empty())
+    call(score_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, nullptr, nullptr, &eval_data));
   return metric.get_global_name_value();
 }
 

@@ -248,6 +248,9 @@ class BaseModule {
 
  private:
   void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, Overlaps overlaps);
+  EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args,
+                               const BatchEndCallbacks& batch_end_callback,
+                               const BatchEndCallbacks& score_end_callback);
   mutable BusyFlag busy_;
 };
 

@@ -205,6 +205,27 @@ TEST(Callback, EarlyStoppingEndsFit) {
   module.fit(data, {.num_epoch = 1});  // train_data was reset
 }
 
+// Given by value, each kind of callback is one object for the whole of fit.
+TEST(Callback, EachKeepsItsStateFromEpochToEpoch) {
+  const testing::Quiet quiet;
+  std::map<std::string, std::vector<int>> counts;
+  const auto counting = [&](const std::string& event) {
+    return [&counts, event, calls = 0](auto&&...) mutable { counts[event].push_back(++calls); };
+  };
+  NDArrayIter data = testing::batches(), validation = testing::batches();  // 4 batches each
+  Module module(testing::small_network());
+  module.fit(data, {.eval_data = &validation,
+                    .epoch_end_callback = {counting("epoch")},
+                    .batch_end_callback = {counting("batch")},
+                    .eval_end_callback = {counting("eval")},
+                    .eval_batch_end_callback = {counting("eval batch")},
+                    .num_epoch = 2});
+  EXPECT_EQ(counts["epoch"], (std::vector{1, 2}));
+  EXPECT_EQ(counts["batch"], (std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(counts["eval"], (std::vector{1, 2}));
+  EXPECT_EQ(counts["eval batch"], (std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
 TEST(Callback, AnyCallbackMayStopFitAndTheOthersOfItsEventStillRun) {
   Log log;
   NDArrayIter data = testing::batches(), validation = testing::batches();
