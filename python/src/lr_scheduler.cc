@@ -45,6 +45,9 @@ class PyScheduler final : public OpenScheduler {
     LRScheduler::set_base_lr(lr);
     if (rule_) rule_->set_base_lr(lr);
   }
+  bool follows_base_lr() const override {
+    return !rule_ || rule_->follows_base_lr() || Override(trampoline_, "__call__");
+  }
   std::map<std::string, double> state() const override { return rule_ ? rule_->state() : LRScheduler::state(); }
   void restore(const std::map<std::string, double>& state) override {
     LRScheduler::restore(state);

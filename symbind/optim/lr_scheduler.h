@@ -30,6 +30,7 @@ class LRScheduler {
   virtual double operator()(int64_t num_update);
   double base_lr() const { return base_lr_; }
   virtual void set_base_lr(double lr);
+  virtual bool follows_base_lr() const { return true; }  // false: set_base_lr() does not change the rates to come
 
   // Its current state, by name, so that training can be resumed exactly; `first_lr` is the initial rate.
   virtual std::map<std::string, double> state() const;
@@ -114,6 +115,7 @@ class MultiFactorScheduler : public LRScheduler {
 class CurveScheduler : public LRScheduler {
  public:
   CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr, const WarmUp& warm_up);
+  bool follows_base_lr() const override { return false; }  // the curve begins where it was made to, as in MXNet
 
  protected:
   virtual double curve(double part) const = 0;

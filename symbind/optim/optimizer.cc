@@ -62,7 +62,10 @@ Optimizer::Optimizer(const OptimizerParams& params) {
   if (lr_scheduler) {
     if (rate && *rate != lr_scheduler->base_lr()) {
       // A schedule at its default rate was given none, which is the usual case, so there is nothing to warn about.
-      if (lr_scheduler->base_lr() != LRScheduler::default_base_lr)
+      if (!lr_scheduler->follows_base_lr())
+        log_warning("the optimizer's learning_rate, ", *rate,
+                    ", has no effect: the schedule begins at its own base_lr, ", lr_scheduler->base_lr());
+      else if (lr_scheduler->base_lr() != LRScheduler::default_base_lr)
         log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(),
                     ", is replaced by the optimizer's, ", *rate);
       lr_scheduler->set_base_lr(*rate);

@@ -211,6 +211,21 @@ def test_the_optimizers_rate_replaces_the_schedules_aloud_only_where_that_was_gi
     assert "0.2, is replaced by the optimizer's, 0.5" in caplog.text
 
 
+def test_a_rate_that_a_schedule_does_not_follow_is_said_to_have_no_effect(caplog):
+    schedule = mx.lr_scheduler.CosineScheduler(100)
+    mx.optimizer.SGD(learning_rate=0.2, lr_scheduler=schedule)
+    assert "learning_rate, 0.2, has no effect: the schedule begins at its own base_lr, 0.01" in caplog.text
+    assert schedule(0) == 0.01  # as in MXNet
+
+    class Doubled(mx.lr_scheduler.PolyScheduler):
+        def __call__(self, num_update):
+            return 2 * self.base_lr
+
+    caplog.clear()
+    assert mx.optimizer.SGD(learning_rate=0.2, lr_scheduler=Doubled(100)).lr_scheduler(0) == 0.4
+    assert caplog.text == ""
+
+
 def test_steps_that_are_parts_of_epochs_and_powers_may_be_floats():
     rates = lambda schedule: [round(schedule(update), 6) for update in range(12)]  # noqa: E731
     factor = mx.lr_scheduler.FactorScheduler(2.5, 0.5)
