@@ -7,6 +7,7 @@
 #include "symbind/core/atomic_file.h"
 #include "symbind/core/error.h"
 #include "symbind/core/input_file.h"
+#include "symbind/core/near_names.h"
 #include "symbind/graph/builder.h"
 #include "symbind/graph/json.h"
 #include "symbind/graph/op.h"
@@ -144,7 +145,7 @@ Symbol Symbol::operator[](const std::string& wanted) const {
     require(found == nullptr, "there are several outputs named '", wanted, "'");
     found = &output;
   }
-  if (!found) fail("unknown output '", wanted, "'; there are ", comma_separated(list_outputs()));
+  if (!found) fail("unknown output '", wanted, "'", suggestion(wanted, list_outputs()));
   return Symbol({*found});
 }
 

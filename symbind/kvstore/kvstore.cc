@@ -56,7 +56,7 @@ Kind kind_of(const std::string& type) {
   std::vector<std::string> names;
   for (const Kind& kind : named_kinds()) names.push_back(kind.name);
   fail("[kvstore] unknown type \"", type, "\": there are ", comma_separated(names),
-       ", dist_sync, dist_async, and both with _device");
+       ", dist_sync, dist_async, dist_sync_device, dist_async_device");
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ struct Registry {
   }
 };
 
-std::vector<KernelArray> described(std::span<const Tensor> tensors) {
+std::vector<KernelArray> described(std::span<const Tensor> tensors, const OpDef& op) {
   std::vector<KernelArray> arrays;
-  for (const Tensor& tensor : tensors) arrays.push_back({nullptr, tensor.shape, tensor.dtype});
+  for (const Tensor& tensor : tensors) arrays.push_back({nullptr, tensor.shape, tensor.dtype, op.name});
   return arrays;
 }
 
@@ -40,13 +40,13 @@ const detail::OwnKernel* own_kernel(const OpDef& op, DeviceType device) {
 }
 
 std::function<void(const Args& args)> work_of(const detail::OwnKernel& kernel, const NodeView& node) {
-  return
-      [&kernel, params = node.op.copy_params(node.params), inputs = described(node.inputs),
-       outputs = described(node.outputs), is_train = node.is_train, context = node.context](const Args& args) mutable {
-        for (size_t i = 0; i < inputs.size(); ++i) inputs[i].data = args.inputs[i];
-        for (size_t i = 0; i < outputs.size(); ++i) outputs[i].data = args.outputs[i];
-        kernel.run(params.get(), {inputs, outputs, is_train, context, args.stream, args.scratch});
-      };
+  return [&kernel, params = node.op.copy_params(node.params), inputs = described(node.inputs, node.op),
+          outputs = described(node.outputs, node.op), is_train = node.is_train,
+          context = node.context](const Args& args) mutable {
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i].data = args.inputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].data = args.outputs[i];
+    kernel.run(params.get(), {inputs, outputs, is_train, context, args.stream, args.scratch});
+  };
 }
 
 KernelTraits traits_of(const detail::OwnKernel& kernel, const NodeView& node) {
@@ -54,7 +54,7 @@ KernelTraits traits_of(const detail::OwnKernel& kernel, const NodeView& node) {
   traits.in_place = kernel.in_place;
   traits.capturable = kernel.capturable;
   if (kernel.scratch_bytes) {
-    const std::vector<KernelArray> inputs = described(node.inputs), outputs = described(node.outputs);
+    const std::vector<KernelArray> inputs = described(node.inputs, node.op), outputs = described(node.outputs, node.op);
     traits.scratch_bytes = kernel.scratch_bytes(node.params, {inputs, outputs, node.is_train, node.context});
   }
   return traits;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,10 +20,12 @@ struct KernelArray {
   void* data = nullptr;
   Shape shape;
   DType dtype = DType::none;
+  std::string_view op = {};  // the operator's name, for messages
 
   template <class T>
   T* as() const {
-    require(dtype_of<T>() == dtype, "a kernel reads ", dtype_of<T>(), " from an array of ", dtype);
+    require(dtype_of<T>() == dtype, "[", op, "] the kernel reads ", dtype_of<T>(), " from an array of ", dtype,
+            ": give the operator a kernel for this type, or restrict its types");
     return static_cast<T*>(data);
   }
 };

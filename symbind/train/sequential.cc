@@ -98,7 +98,7 @@ void SequentialModule::warn_of_extra(const InitParamsArgs& args, const Params& h
   collect(args.aux_params, held.aux_params);
   if (!extra.empty())
     log_warning("[init_params] values were given for names that no module has: ", comma_separated(extra),
-                "; they are ignored (allow_extra = true suppresses this warning)");
+                "; they are ignored (with allow_extra = true silently)");
 }
 
 void SequentialModule::init_params(const InitParamsArgs& args) {
