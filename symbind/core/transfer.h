@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "symbind/core/device.h"
 
@@ -12,14 +13,27 @@ namespace symbind {
 
 class DeviceEvent;
 
-// A buffer on a device that is filled from the host again and again. Serves one thread at a time.
+// A buffer on a device that is filled from the host again and again, with several arrays at a time. Serves one thread
+// at a time.
 class Upload {
  public:
+  struct Source {
+    const void* data;
+    size_t bytes;
+  };
+  // Where the first `count` elements of a source of the last start() go, converted where the types differ.
+  struct Target {
+    size_t source;
+    void* data;
+    DType to, from;
+    int64_t count;
+  };
+
   virtual ~Upload() = default;
-  // Starts to copy; the host memory may be reused when it returns. Data that was not delivered is lost.
-  virtual void start(const void* src, size_t bytes) = 0;
-  // Queues the copy of the last start()'s data to `dst`: `count` elements, converted where the types differ.
-  virtual void deliver(void* dst, DType to, DType from, int64_t count) = 0;
+  // Starts to copy; the host memory may be reused when it returns. What was not delivered before is lost.
+  virtual void start(std::span<const Source> sources) = 0;
+  // Queues the copies to the targets.
+  virtual void deliver(std::span<const Target> targets) = 0;
 };
 
 // Data on the way to the host.

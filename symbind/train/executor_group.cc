@@ -21,7 +21,7 @@
 #include "symbind/train/loaded_input.h"
 #include "symbind/train/monitor.h"
 #include "symbind/train/names.h"
-#include "symbind/train/staged_input.h"
+#include "symbind/train/staged_batch.h"
 
 namespace symbind {
 namespace {
@@ -63,8 +63,8 @@ std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
 struct DataParallelExecutorGroup::Family {
   // Per device, as large as the largest so far: inputs by name, and SimpleBindOptions::shared_results.
   std::vector<std::shared_ptr<NamedArrays>> inputs, results;
-  std::vector<std::map<std::string, StagedInput>> staged;  // per device: inputs of the next batch, by name
-  std::mutex mutex;                                        // of the list below: groups may be destroyed on any thread
+  std::vector<StagedBatch> staged;  // the next batch, per device
+  std::mutex mutex;                 // of the list below: groups may be destroyed on any thread
   std::set<DataParallelExecutorGroup*> members;
 
   explicit Family(size_t devices) : staged(devices) {
@@ -409,35 +409,25 @@ void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays&
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
-void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool sliced) {
-  const auto copy_all = [&](const std::vector<NDArray>& given, const std::vector<std::vector<Sliced>>& targets,
-                            const std::vector<DataDesc>& descriptions, const std::vector<int>& axes) {
-    for (size_t i = 0; i < targets.size(); ++i) {
-      if (targets[i].empty()) continue;  // not used by the network
-      const Sliced& target = targets[i][device];
-      StagedInput& staged = family_->staged[device][descriptions[i].name];
-      const auto part = [&] {
-        NDArray found = sliced ? given[i] : part_of(given[i], axes[i], target.slice);
-        require(found.shape() == target.array.shape(), "[forward] '", descriptions[i].name, "' was given with shape ",
-                given[i].shape(), ", but is bound with ", descriptions[i].shape);
-        return found;
-      };
-      const auto deliver = [&](const NDArray& arrival) {
-        if (sliced || !staged.deliver(given[i], target.slice, arrival)) part().copyto(arrival);
-      };
-      if (!descriptions[i].normalization || given[i].dtype() != DType::uint8) {
-        deliver(target.array);
-      } else if (given[i].context() == target.array.context()) {
-        normalize(part(), *descriptions[i].normalization, target.array);
-      } else {  // pixels reach the device as bytes
-        const NDArray arrival(target.array.shape(), target.array.context(), DType::uint8);
-        deliver(arrival);
-        normalize(arrival, *descriptions[i].normalization, target.array);
-      }
-    }
+std::vector<DataParallelExecutorGroup::Input> DataParallelExecutorGroup::inputs_of(size_t device,
+                                                                                   const DataBatch& batch) const {
+  std::vector<Input> inputs;
+  const auto add = [&](const std::vector<NDArray>& given, const std::vector<std::vector<Sliced>>& targets,
+                       const std::vector<DataDesc>& descriptions, const std::vector<int>& axes) {
+    for (size_t i = 0; i < std::min(targets.size(), given.size()); ++i)
+      if (!targets[i].empty())  // else the network does not use it
+        inputs.push_back({&descriptions[i], axes[i], &given[i], &targets[i][device]});
   };
-  copy_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
-  if (batch.label.empty()) return;
+  add(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
+  add(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+  return inputs;
+}
+
+void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool sliced) {
+  const std::vector<Input> inputs = inputs_of(device, batch);
+  const auto are_pixels = [](const Input& input) {
+    return input.description->normalization && input.given->dtype() == DType::uint8;
+  };
   const auto for_loaded = [&](const auto& function) {
     for (size_t i = 0; i < loaded_labels_.size() && i < batch.label.size(); ++i)
       if (!loaded_labels_[i].empty()) function(loaded_labels_[i][device], label_arrays_[i][device], batch.label[i]);
@@ -445,23 +435,43 @@ void DataParallelExecutorGroup::load(size_t device, const DataBatch& batch, bool
   for_loaded([&](LoadedInput& loaded, const Sliced& target, const NDArray& given) {
     sliced ? loaded.forget() : loaded.start(given, target.slice);
   });
-  copy_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+
+  std::vector<StagedBatch::Input> wanted;
+  for (const Input& input : inputs) {
+    const NDArray& target = input.target->array;
+    const bool arrive_as_bytes = are_pixels(input) && input.given->context() != target.context();
+    wanted.push_back({input.description->name, *input.given, input.target->slice,
+                      arrive_as_bytes ? NDArray(target.shape(), target.context(), DType::uint8) : target});
+  }
+  std::vector<bool> is_there(inputs.size());
+  if (!sliced) is_there = family_->staged[device].deliver(wanted);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Input& input = inputs[i];
+    NDArray arrival = wanted[i].target;
+    if (!is_there[i]) {
+      const NDArray part = sliced ? *input.given : part_of(*input.given, input.axis, input.target->slice);
+      require(part.shape() == arrival.shape(), "[forward] '", input.description->name, "' was given with shape ",
+              input.given->shape(), ", but is bound with ", input.description->shape);
+      if (are_pixels(input) && part.context() == arrival.context())
+        arrival = part;
+      else
+        part.copyto(arrival);
+    }
+    if (are_pixels(input)) normalize(arrival, *input.description->normalization, input.target->array);
+  }
   if (sliced) return;
   for_loaded([](LoadedInput& loaded, const Sliced& target, const NDArray&) { loaded.finish(target.array); });
 }
 
 void DataParallelExecutorGroup::stage(size_t device, const DataBatch& batch) {
-  const auto stage_all = [&](const std::vector<NDArray>& given, const std::vector<std::vector<Sliced>>& targets,
-                             const std::vector<DataDesc>& descriptions, const std::vector<int>& axes) {
-    for (size_t i = 0; i < targets.size() && i < given.size(); ++i) {
-      if (targets[i].empty() || !given[i] || given[i].shape() != descriptions[i].shape) continue;
-      const Sliced& target = targets[i][device];
-      family_->staged[device][descriptions[i].name].start(given[i], target.slice,
-                                                          part_of(given[i], axes[i], target.slice), target.array);
-    }
-  };
-  stage_all(batch.data, data_arrays_, split_.data_shapes, split_.data_layouts);
-  stage_all(batch.label, label_arrays_, split_.label_shapes, split_.label_layouts);
+  std::vector<StagedBatch::Input> inputs;
+  std::vector<NDArray> parts;
+  for (const Input& input : inputs_of(device, batch)) {
+    if (!*input.given || input.given->shape() != input.description->shape) continue;
+    inputs.push_back({input.description->name, *input.given, input.target->slice, input.target->array});
+    parts.push_back(part_of(*input.given, input.axis, input.target->slice));
+  }
+  family_->staged[device].start(inputs, parts);
 }
 
 void DataParallelExecutorGroup::prepare(const DataBatch& batch) {

@@ -173,6 +173,14 @@ class DataParallelExecutorGroup {
   std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();
   void follow();  // adopts the current buffers of the family
+  // An array of a batch, and the array of an executor that its samples go to.
+  struct Input {
+    const DataDesc* description;
+    int axis;  // of the samples
+    const NDArray* given;
+    const Sliced* target;
+  };
+  std::vector<Input> inputs_of(size_t device, const DataBatch& batch) const;
   void load(size_t device, const DataBatch& batch, bool sliced);
   void stage(size_t device, const DataBatch& batch);
   // On the threads of the contexts, whose operators may sum over all of them.

@@ -1,6 +1,7 @@
 // Copies between the host and a GPU beside its queue, and what modules do with them: batches that arrive while the GPU
 // computes, and metrics that do not wait for it. Skipped where there is no GPU.
 #include <cmath>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
@@ -23,6 +24,11 @@ void keep_busy() {
   for (int i = 0; i < 500; ++i) dot(matrix, matrix);
 }
 
+void start(Upload& upload, const void* data, size_t bytes) { upload.start({{{data, bytes}}}); }
+void deliver(Upload& upload, const NDArray& target, DType from) {
+  upload.deliver({{{0, target.mutable_data(), target.dtype(), from, target.size()}}});
+}
+
 TEST_F(CudaTransferTest, UploadsDeliverTheDataOfTheirLastStart) {
   const auto upload = make_upload(Device::get(gpu(0)));
   for (const int64_t count : {3, 70'000, 70'000, 5'000'000, 0, 12, 6'000'000}) {
@@ -30,15 +36,47 @@ TEST_F(CudaTransferTest, UploadsDeliverTheDataOfTheirLastStart) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8191);
     const std::vector<float> expected = values;
     const NDArray target({count}, gpu(0));
-    upload->start(values.data(), values.size() * sizeof(float));
+    start(*upload, values.data(), values.size() * sizeof(float));
     std::fill(values.begin(), values.end(), -1.0F);  // its memory may be reused
-    upload->deliver(target.mutable_data(), DType::float32, DType::float32, count);
+    deliver(*upload, target, DType::float32);
     EXPECT_EQ(target.to_vector<float>(), expected) << count;
-    upload->start(values.data(), values.size() * sizeof(float));
-    upload->start(expected.data(), expected.size() * sizeof(float));
-    upload->deliver(target.mutable_data(), DType::float32, DType::float32, count);
+    start(*upload, values.data(), values.size() * sizeof(float));
+    start(*upload, expected.data(), expected.size() * sizeof(float));
+    deliver(*upload, target, DType::float32);
     EXPECT_EQ(target.to_vector<float>(), expected) << count << " after a start that was not delivered";
   }
+}
+
+// More than one launch copies, of all lengths modulo the 16 bytes that a thread copies, to all distances from their
+// multiples, and none writes beside its array.
+TEST_F(CudaTransferTest, UploadsDeliverManyArraysTogether) {
+  const auto upload = make_upload(Device::get(gpu(0)));
+  std::vector<NDArray> arrays;
+  for (int64_t i = 0; i < 40; ++i)
+    arrays.push_back(random_array({i % 5 == 4 ? 200'003 + i : 3 * i}, 9, 0, 256, DType::uint8));
+  std::vector<Upload::Source> sources;
+  for (const NDArray& array : arrays) sources.push_back({array.data(), array.bytes()});
+  upload->start(sources);
+  const NDArray all({10'000'000}, gpu(0), DType::uint8);
+  all.fill(7);
+  std::vector<Upload::Target> targets;
+  std::vector<NDArray> at;
+  int64_t begin = 1;
+  for (size_t i = arrays.size(); i-- > 0;) {
+    at.push_back(all.slice(begin, begin + arrays[i].size()));
+    targets.push_back({i, at.back().mutable_data(), DType::uint8, DType::uint8, arrays[i].size()});
+    begin += arrays[i].size() + 1;
+  }
+  ASSERT_LT(begin, all.size());
+  upload->deliver(targets);
+  const std::vector<uint8_t> result = all.to_vector<uint8_t>();
+  std::vector<uint8_t> expected(result.size(), 7);
+  begin = 1;
+  for (size_t i = arrays.size(); i-- > 0;) {
+    std::memcpy(expected.data() + begin, arrays[i].data(), arrays[i].bytes());
+    begin += arrays[i].size() + 1;
+  }
+  EXPECT_TRUE(result == expected);
 }
 
 TEST_F(CudaTransferTest, UploadsConvertAsTheHostDoes) {
@@ -46,8 +84,8 @@ TEST_F(CudaTransferTest, UploadsConvertAsTheHostDoes) {
   for (const DType from : {DType::uint8, DType::int32, DType::float64, DType::float16})
     for (const DType to : {DType::float32, DType::float16, DType::bfloat16}) {
       const NDArray data = random_array({1000}, 7, 0, 200, from), target({1000}, gpu(0), to);
-      upload->start(data.data(), data.bytes());
-      upload->deliver(target.mutable_data(), to, from, 1000);
+      start(*upload, data.data(), data.bytes());
+      deliver(*upload, target, from);
       EXPECT_TRUE(same_bits(target.as_copy_in(cpu()), data.astype(to))) << from << " to " << to;
     }
 }
@@ -56,15 +94,15 @@ TEST_F(CudaTransferTest, UploadsDoNotWaitForTheQueue) {
   Device& device = Device::get(gpu(0));
   const auto upload = make_upload(device);
   const NDArray data = counted({1'000'000}), target({1'000'000}, gpu(0)), watched = ones({1}, gpu(0));
-  upload->start(data.data(), data.bytes());  // memory is allocated
-  upload->deliver(target.mutable_data(), DType::float32, DType::float32, data.size());
+  start(*upload, data.data(), data.bytes());  // memory is allocated
+  deliver(*upload, target, DType::float32);
   device.synchronize();
   keep_busy();
   const auto end_of_work = start_download(device, watched.data(), watched.bytes());
-  upload->start(data.data(), data.bytes());
-  upload->start(data.data(), data.bytes());  // waits until the copy before it is done
+  start(*upload, data.data(), data.bytes());
+  start(*upload, data.data(), data.bytes());  // waits until the copy before it is done
   EXPECT_FALSE(end_of_work->arrived());
-  upload->deliver(target.mutable_data(), DType::float32, DType::float32, data.size());
+  deliver(*upload, target, DType::float32);
   EXPECT_TRUE(same_bits(target.as_copy_in(cpu()), data));
 }
 
@@ -95,7 +133,7 @@ TEST_F(CudaTransferTest, MemoryGoesBackToThePool) {
   const int64_t before = device.memory().live;
   {
     const auto upload = make_upload(device);
-    upload->start(data.data(), data.bytes());
+    start(*upload, data.data(), data.bytes());
     const auto download = start_download(device, there.data(), there.bytes());
     EXPECT_EQ(device.memory().live, before + 2 * static_cast<int64_t>(data.bytes()));
   }

@@ -5,7 +5,9 @@
 
 #include <cstring>
 #include <optional>
+#include <vector>
 
+#include "symbind/backend/cuda/copy_arrays.h"
 #include "symbind/backend/cuda/device.h"
 #include "symbind/backend/cuda/event.h"
 #include "symbind/backend/cuda/faults.h"
@@ -52,7 +54,7 @@ class Blocks {
 
   size_t bytes() const { return bytes_; }
   std::byte* on_host() const { return pinned_.data(); }
-  void* on_device() const { return on_device_; }
+  std::byte* on_device() const { return static_cast<std::byte*>(on_device_); }
 
  private:
   CudaDevice& device_;
@@ -69,20 +71,29 @@ void copy_on_host(std::byte* dst, const void* src, size_t bytes) {
   });
 }
 
-// The host copies the data to pinned memory, the upload stream moves it to the buffer, and the queue copies it to where
-// it is used. One buffer is enough: while the queue runs a step, the next batch can be on its way. A third batch waits
-// until the first was taken from the buffer, so that a host which is ahead of the device stays two steps ahead.
+// The host copies the arrays to pinned memory, the upload stream moves them to the buffer, and the queue copies them to
+// where they are used. One buffer is enough: while the queue runs a step, the next batch can be on its way. A third
+// batch waits until the first was taken from the buffer, so that a host which is ahead of the device stays two steps
+// ahead.
 class CudaUpload final : public Upload {
  public:
   explicit CudaUpload(CudaDevice& device)
       : device_(device), stream_(stream_for(device, "uploads")), copied_(device), delivered_(device) {}
   ~CudaUpload() override { release(); }
 
-  void start(const void* src, size_t bytes) override {
+  void start(std::span<const Source> sources) override {
+    offsets_.clear();
+    size_t bytes = 0;
+    for (const Source& source : sources) {
+      bytes = (bytes + alignment - 1) / alignment * alignment;
+      offsets_.push_back(bytes);
+      bytes += source.bytes;
+    }
     if (bytes == 0) return;
     reserve(bytes);
     device_.check(copied_.wait(), "waiting for a copy to the GPU");
-    copy_on_host(blocks_->on_host(), src, bytes);
+    for (size_t i = 0; i < sources.size(); ++i)
+      copy_on_host(blocks_->on_host() + offsets_[i], sources[i].data, sources[i].bytes);
     const Queueing queueing(device_);
     delivered_.make_wait(stream_);
     device_.check(cudaMemcpyAsync(blocks_->on_device(), blocks_->on_host(), bytes, cudaMemcpyHostToDevice, stream_),
@@ -90,15 +101,28 @@ class CudaUpload final : public Upload {
     copied_.record(stream_);
   }
 
-  void deliver(void* dst, DType to, DType from, int64_t count) override {
-    if (count == 0) return;
+  // Arrays whose type stays are copied in one launch.
+  void deliver(std::span<const Target> targets) override {
+    std::vector<CopiedBytes> copies;
     const Queueing queueing(device_);
     copied_.make_wait(device_.stream());
-    device_.cast(dst, to, blocks_->on_device(), from, count);
+    for (const Target& target : targets) {
+      if (target.count == 0) continue;
+      const std::byte* const source = blocks_->on_device() + offsets_.at(target.source);
+      if (target.to == target.from)
+        copies.push_back({target.data, source, static_cast<size_t>(target.count) * size_of(target.to)});
+      else
+        device_.cast(target.data, target.to, source, target.from, target.count);
+    }
+    device_.note("[copy of a batch]");
+    queue_copies(device_.stream(), copies);
+    device_.check_queued("copying a batch");
     delivered_.record(device_.stream());
   }
 
  private:
+  static constexpr size_t alignment = 256;
+
   void reserve(size_t bytes) {
     if (blocks_ && blocks_->bytes() >= bytes) return;
     release();
@@ -115,6 +139,7 @@ class CudaUpload final : public Upload {
   cudaStream_t stream_;
   CudaEvent copied_, delivered_;
   std::unique_ptr<Blocks> blocks_;
+  std::vector<size_t> offsets_;  // of the arrays in the blocks
 };
 
 // The queue copies the data to a buffer, so that later work may overwrite it, and the download stream moves it to the

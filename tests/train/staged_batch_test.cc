@@ -1,4 +1,4 @@
-#include "symbind/train/staged_input.h"
+#include "symbind/train/staged_batch.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -40,23 +40,27 @@ struct Counts {
 class CountedUpload final : public Upload {
  public:
   CountedUpload(Device& device, Counts& counts) : device_(device), counts_(counts) { ++counts.made; }
-  void start(const void* src, size_t bytes) override {
+  void start(std::span<const Source> sources) override {
     ++counts_.started;
-    const auto* const begin = static_cast<const std::byte*>(src);
-    buffer_.assign(begin, begin + bytes);
+    buffers_.clear();
+    for (const Source& source : sources) {
+      const auto* const begin = static_cast<const std::byte*>(source.data);
+      buffers_.emplace_back(begin, begin + source.bytes);
+    }
   }
-  void deliver(void* dst, DType to, DType from, int64_t count) override {
+  void deliver(std::span<const Target> targets) override {
     ++counts_.delivered;
-    device_.cast(dst, to, buffer_.data(), from, count);
+    for (const Target& target : targets)
+      device_.cast(target.data, target.to, buffers_.at(target.source).data(), target.from, target.count);
   }
 
  private:
   Device& device_;
   Counts& counts_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::vector<std::byte>> buffers_;
 };
 
-class StagedInputTest : public ::testing::Test {
+class StagedBatchTest : public ::testing::Test {
  protected:
   NDArray on_device(const Shape& shape, DType dtype = DType::float32) {
     const size_t bytes = static_cast<size_t>(shape.size()) * size_of(dtype);
@@ -64,53 +68,89 @@ class StagedInputTest : public ::testing::Test {
   }
   static std::vector<double> values(const NDArray& array) { return array.to_vector<double>(); }
 
+  void start(const NDArray& given, BatchSlice slice, const NDArray& part, const NDArray& target) {
+    staged_.start({{{"data", given, slice, target}}}, {{part}});
+  }
+  bool deliver(const NDArray& given, BatchSlice slice, const NDArray& target) {
+    return staged_.deliver({{{"data", given, slice, target}}}).at(0);
+  }
+
   OtherMemory device_;
   Counts counts_;
-  StagedInput staged_{[this](Device& device) { return std::make_unique<CountedUpload>(device, counts_); }};
+  StagedBatch staged_{[this](Device& device) { return std::make_unique<CountedUpload>(device, counts_); }};
 };
 
-TEST_F(StagedInputTest, DeliversWhatWasStagedOnce) {
+TEST_F(StagedBatchTest, DeliversWhatWasStagedOnce) {
   const NDArray data = counted({4, 2}), target = on_device({4, 2});
   for (int batch = 0; batch < 3; ++batch) {
-    staged_.start(data, {0, 4}, data, target);
-    EXPECT_TRUE(staged_.deliver(data, {0, 4}, target));
+    start(data, {0, 4}, data, target);
+    EXPECT_TRUE(deliver(data, {0, 4}, target));
     EXPECT_EQ(values(target), values(data));
-    EXPECT_FALSE(staged_.deliver(data, {0, 4}, target)) << "it is no longer staged";
+    EXPECT_FALSE(deliver(data, {0, 4}, target)) << "it is no longer staged";
   }
   EXPECT_EQ(counts_.made, 1) << "the buffer is used again";
   EXPECT_EQ(counts_.delivered, 3);
 }
 
-TEST_F(StagedInputTest, AnotherHandleOfTheSameArrayIsTheSame) {
+TEST_F(StagedBatchTest, AnotherHandleOfTheSameArrayIsTheSame) {
   const NDArray all = counted({8, 2}), target = on_device({4, 2});
-  staged_.start(all.slice(4, 8), {0, 4}, all.slice(4, 8), target);
-  EXPECT_TRUE(staged_.deliver(all.slice(4, 8), {0, 4}, target));
+  start(all.slice(4, 8), {0, 4}, all.slice(4, 8), target);
+  EXPECT_TRUE(deliver(all.slice(4, 8), {0, 4}, target));
   EXPECT_EQ(values(target), values(all.slice(4, 8)));
 }
 
-TEST_F(StagedInputTest, ConvertsOnTheDevice) {
+TEST_F(StagedBatchTest, ConvertsOnTheDevice) {
   const NDArray data = counted({4, 2}, DType::uint8), target = on_device({4, 2});
-  staged_.start(data, {0, 4}, data, target);
-  EXPECT_TRUE(staged_.deliver(data, {0, 4}, target));
+  start(data, {0, 4}, data, target);
+  EXPECT_TRUE(deliver(data, {0, 4}, target));
   EXPECT_EQ(values(target), values(data));
 }
 
-TEST_F(StagedInputTest, AnArrayThatWasWrittenSinceIsNotDelivered) {
+TEST_F(StagedBatchTest, AllInputsAreCopiedTogether) {
+  const NDArray data = counted({4, 2}), labels = labels_of(4), other = counted({4, 3});
+  const NDArray data_there = on_device({4, 2}), labels_there = on_device({4}, DType::float16),
+                other_there = on_device({4, 3});
+  const std::vector<StagedBatch::Input> inputs = {{"data", data, {0, 4}, data_there},
+                                                  {"label", labels, {0, 4}, labels_there},
+                                                  {"other", other, {0, 4}, other_there}};
+  staged_.start(inputs, {{data, labels, other}});
+  other(0, 0) = -1;
+  EXPECT_EQ(staged_.deliver({{inputs[1], inputs[2], inputs[0]}}), (std::vector{true, false, true}));
+  EXPECT_EQ(values(data_there), values(data));
+  EXPECT_EQ(values(labels_there), values(labels));
+  EXPECT_EQ(counts_.made, 1);
+  EXPECT_EQ(counts_.started, 1);
+  EXPECT_EQ(counts_.delivered, 1);
+}
+
+TEST_F(StagedBatchTest, InputsMayBeOnSeveralDevices) {
+  OtherMemory second;
+  const NDArray data = counted({4, 2}), here = on_device({4, 2});
+  const NDArray there(std::make_shared<Storage>(second, 32), 0, {4, 2}, DType::float32);
+  const std::vector<StagedBatch::Input> inputs = {{"first", data, {0, 4}, here}, {"second", data, {0, 4}, there}};
+  staged_.start(inputs, {{data, data}});
+  EXPECT_EQ(staged_.deliver(inputs), (std::vector{true, true}));
+  EXPECT_EQ(values(here), values(data));
+  EXPECT_EQ(values(there), values(data));
+  EXPECT_EQ(counts_.made, 2);
+}
+
+TEST_F(StagedBatchTest, AnArrayThatWasWrittenSinceIsNotDelivered) {
   const NDArray data = counted({4, 2}), target = on_device({4, 2});
-  staged_.start(data, {0, 4}, data, target);
+  start(data, {0, 4}, data, target);
   data(1, 1) = -1;
-  EXPECT_FALSE(staged_.deliver(data, {0, 4}, target));
-  staged_.start(data, {0, 4}, data, target);
+  EXPECT_FALSE(deliver(data, {0, 4}, target));
+  start(data, {0, 4}, data, target);
   data.storage().mark_exported();  // whoever has the pointer may have written
-  EXPECT_FALSE(staged_.deliver(data, {0, 4}, target));
+  EXPECT_FALSE(deliver(data, {0, 4}, target));
   EXPECT_EQ(counts_.delivered, 0);
 }
 
-TEST_F(StagedInputTest, AnotherArrayIsNotDelivered) {
+TEST_F(StagedBatchTest, AnotherArrayIsNotDelivered) {
   const NDArray data = counted({4, 2}), target = on_device({4, 2});
   const auto after_staging = [&](const NDArray& given, BatchSlice slice, const NDArray& to) {
-    staged_.start(data, {0, 4}, data, target);
-    return staged_.deliver(given, slice, to);
+    start(data, {0, 4}, data, target);
+    return deliver(given, slice, to);
   };
   EXPECT_FALSE(after_staging(data.copy(), {0, 4}, target));
   EXPECT_FALSE(after_staging(data.reshape({2, 4}), {0, 4}, on_device({2, 4})));
@@ -122,16 +162,16 @@ TEST_F(StagedInputTest, AnotherArrayIsNotDelivered) {
   EXPECT_TRUE(after_staging(data, {0, 4}, target));
 }
 
-TEST_F(StagedInputTest, WhatCannotBeWatchedOrNeedsNoCopyIsNotStaged) {
+TEST_F(StagedBatchTest, WhatCannotBeWatchedOrNeedsNoCopyIsNotStaged) {
   const NDArray data = counted({4, 2}), target = on_device({4, 2});
-  staged_.start(data, {0, 4}, data, zeros({4, 2}));  // a CPU
+  start(data, {0, 4}, data, zeros({4, 2}));  // a CPU
   const NDArray there = on_device({4, 2});
-  staged_.start(there, {0, 4}, there, target);
+  start(there, {0, 4}, there, target);
   std::vector<float> memory(8);
   const NDArray borrowed = NDArray::from_blob(memory.data(), {4, 2});
-  staged_.start(borrowed, {0, 4}, borrowed, target);
+  start(borrowed, {0, 4}, borrowed, target);
   EXPECT_EQ(counts_.started, 0);
-  EXPECT_FALSE(staged_.deliver(borrowed, {0, 4}, target));
+  EXPECT_FALSE(deliver(borrowed, {0, 4}, target));
 }
 
 // ---- Through modules ------------------------------------------------------------------------------------------------
