@@ -93,7 +93,12 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
   Target& target = Target::get(context);
   Device& device = Device::get(context);
   std::vector<QueueWork> after;
-  for (const FollowingWorkPtr& work : following) after.emplace_back([&work] { work->queue(); });
+  std::vector<StepCapture::Following> after_steps;
+  for (const FollowingWorkPtr& work : following) {
+    after.emplace_back([&work] { work->queue(); });
+    const size_t end = work->follows_forward() ? backward_.begin : stretch.end;
+    after_steps.push_back({end - 1 - stretch.begin, after.back()});
+  }
   const bool concurrent = is_short(stretch) && !poison_ && environment::variable("SYMBIND_CONCURRENT_STEPS").on();
   if (auto* const by_need = concurrent ? dynamic_cast<StepCapture*>(&target) : nullptr) {
     std::vector<StepAccess> all;
@@ -106,7 +111,7 @@ std::unique_ptr<Captured> Plan::capture(const Stretch& stretch, std::span<const 
       if (const auto& event = milestones[next++].event) event->record();
     };
     const std::vector<std::vector<size_t>> waits = step_waits(all);
-    auto captured = by_need->capture_steps(device, waits, run_one, joined, record, after);
+    auto captured = by_need->capture_steps(device, waits, run_one, joined, record, after_steps);
     if (captured && explain_level() >= 2)
       std::clog << "[plan] " << all.size() << " steps are captured" << (after.empty() ? "" : " with what follows them")
                 << ", the longest chain has " << longest_chain(waits) << std::endl;

@@ -48,6 +48,8 @@ class MetricCount final : public FollowingWork {
     count_->note_added();
   }
 
+  bool follows_forward() const override { return true; }
+
   bool is(const DeviceCount& count, const std::vector<Pair>& pairs) const {
     return &count == count_.get() && std::ranges::equal(pairs, pairs_, same_pair);
   }

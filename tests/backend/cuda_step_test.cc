@@ -30,11 +30,10 @@ class FollowedSteps : public GpuTest {
   // a becomes a + 1, then b becomes a times the factor.
   std::unique_ptr<Captured> capture(double factor, bool by_need) {
     const auto add = [this] { invoke("_plus_scalar", {a}, {{"scalar", "1"}}, {.out = {a}}); };
-    const QueueWork following[] = {times(factor)};
-    if (!by_need) return target().capture(Device::get(gpu(0)), add, following);
+    if (!by_need) return target().capture(Device::get(gpu(0)), add, {{times(factor)}});
     const std::vector<std::vector<size_t>> waits{{}};
-    return dynamic_cast<StepCapture&>(target()).capture_steps(
-        Device::get(gpu(0)), waits, [&](size_t) { add(); }, {}, {}, following);
+    return dynamic_cast<StepCapture&>(target()).capture_steps(Device::get(gpu(0)), waits, [&](size_t) { add(); }, {},
+                                                              {}, {{{0, times(factor)}}});
   }
   QueueWork times(double factor) {
     return [=, this] { invoke("_mul_scalar", {a}, {{"scalar", std::to_string(factor)}}, {.out = {b}}); };
@@ -62,6 +61,34 @@ TEST_F(FollowedSteps, AreOneLaunchWithReplaceableArguments) {
     captured->launch();
     EXPECT_EQ(first_of(b), 400);
   }
+}
+
+// a becomes a + 1, which the pieces read, and then a + 100, which nothing waits for.
+TEST_F(FollowedSteps, MayFollowASingleStep) {
+  auto& by_need = dynamic_cast<StepCapture&>(target());
+  const NDArray c = zeros({1000}, gpu(0)), d = zeros({1000}, gpu(0));
+  const auto add = [&](const NDArray& to, const NDArray& from, const char* scalar) {
+    return [=] { invoke("_plus_scalar", {from}, {{"scalar", scalar}}, {.out = {to}}); };
+  };
+  const auto steps = [&](size_t step) { step == 0 ? add(a, a, "1")() : add(d, a, "100")(); };
+  const std::vector<StepCapture::Following> following{{1, add(d, d, "1000")}, {0, times(2)}, {0, add(c, b, "1")}};
+  for (size_t step = 0; step < 2; ++step) steps(step);  // everything is loaded
+  for (const auto& piece : following) piece.queue();
+  a.fill(0);
+  const std::vector<std::vector<size_t>> waits{{}, {0}};
+  const auto captured = by_need.capture_steps(Device::get(gpu(0)), waits, steps, {}, {}, following);
+  ASSERT_NE(captured, nullptr);
+  for (int run = 1; run <= 5; ++run) {
+    captured->launch();
+    EXPECT_EQ(first_of(a), run);
+    EXPECT_EQ(first_of(b), 2 * run);
+    EXPECT_EQ(first_of(c), 2 * run + 1) << "the second piece after the step follows the first";
+    EXPECT_EQ(first_of(d), 1100 + run);
+  }
+  ASSERT_TRUE(captured->replace_following(1, times(10)));
+  captured->launch();
+  EXPECT_EQ(first_of(b), 60);
+  EXPECT_EQ(first_of(c), 61);
 }
 
 TEST_F(FollowedSteps, RefuseOtherKernels) {

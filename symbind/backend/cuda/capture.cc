@@ -87,8 +87,7 @@ thread_local bool current_failed = false;
 }  // namespace
 
 bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
-                  const std::function<void(size_t step)>& run_step, std::span<const size_t> joined,
-                  const std::function<void(size_t step)>& run_joined) {
+                  const std::function<void(size_t step)>& run_step, std::span<const JoinedWork> joined) {
   Recording recording(stream, waits.size());
   struct Scope {
     explicit Scope(Recording& now) : before(std::exchange(current, &now)) { current_failed = false; }
@@ -100,10 +99,8 @@ bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> wait
     if (!recording.begin(i, waits[i])) return false;
     run_step(i);
     if (current_failed || !recording.end()) return false;
-    for (; !joined.empty() && joined.front() == i; joined = joined.subspan(1)) {
-      if (!recording.join()) return false;
-      run_joined(i);
-    }
+    for (; !joined.empty() && joined.front().step == i; joined = joined.subspan(1))
+      if (!recording.join() || !joined.front().queue()) return false;
   }
   return waits.empty() || recording.join();
 }

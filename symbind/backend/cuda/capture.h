@@ -10,11 +10,16 @@
 
 namespace symbind::cuda_backend {
 
-// Runs the steps while the stream is captured, each after the steps it waits for, and what is joined after all steps so
-// far. What is queued next comes after all steps. False: CUDA cannot record them so.
+// Work after all steps up to this one, which no step waits for. It returns false if CUDA cannot record it.
+struct JoinedWork {
+  size_t step;
+  std::function<bool()> queue;
+};
+
+// Runs the steps while the stream is captured, each after the steps it waits for, and the joined work, which is in the
+// order of its steps. What is queued next comes after all steps. False: CUDA cannot record them so.
 bool record_steps(cudaStream_t stream, std::span<const std::vector<size_t>> waits,
-                  const std::function<void(size_t step)>& run_step, std::span<const size_t> joined,
-                  const std::function<void(size_t step)>& run_joined);
+                  const std::function<void(size_t step)>& run_step, std::span<const JoinedWork> joined);
 
 // Adds recorded work as one node while the stream is captured, after what was queued so far. False: CUDA cannot.
 bool add_recorded(cudaStream_t stream, cudaGraph_t work, cudaGraphNode_t& node);

@@ -1,5 +1,7 @@
 #include "symbind/backend/cuda/target.h"
 
+#include <algorithm>
+#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -56,8 +58,10 @@ Graph recorded_following(CudaDevice& device, const QueueWork& work) {
 
 class CapturedGraph final : public Captured {
  public:
-  // Null: CUDA cannot record the work. `record` returns false in that case too.
-  static std::unique_ptr<Captured> create(CudaDevice& device, const std::function<bool()>& record,
+  // Adds a piece of the following work after what was queued so far; false: CUDA cannot record it.
+  using AddFollowing = std::function<bool(size_t index)>;
+  // Null: CUDA cannot record the work. `record` adds all pieces, or returns false in that case too.
+  static std::unique_ptr<Captured> create(CudaDevice& device, const std::function<bool(const AddFollowing&)>& record,
                                           std::span<const QueueWork> following) {
     const Queueing queueing(device);
     std::unique_ptr<CapturedGraph> captured(new CapturedGraph(device));
@@ -87,19 +91,15 @@ class CapturedGraph final : public Captured {
  private:
   explicit CapturedGraph(CudaDevice& device) : device_(device) {}
 
-  bool take(const std::function<bool()>& record, std::span<const QueueWork> following) {
+  bool take(const std::function<bool(const AddFollowing&)>& record, std::span<const QueueWork> following) {
     std::vector<Graph> after;  // copied into nodes of the whole graph
     for (const QueueWork& work : following) {
       after.push_back(recorded_following(device_, work));
       if (!after.back()) return false;
     }
     following_.resize(after.size());
-    graph_ = recorded(device_, [&] {
-      bool complete = record();
-      for (size_t i = 0; complete && i < after.size(); ++i)
-        complete = add_recorded(device_.stream(), after[i].get(), following_[i]);
-      return complete;
-    });
+    const auto add = [&](size_t i) { return add_recorded(device_.stream(), after[i].get(), following_[i]); };
+    graph_ = recorded(device_, [&] { return record(add); });
     if (!graph_ || cudaGraphInstantiate(&executable_, graph_.get(), 0) != cudaSuccess) return false;
     if (following_.empty()) graph_ = nullptr;
     return true;
@@ -151,8 +151,10 @@ std::vector<Implementation> CudaTarget::own(const OpDef& op) {
 
 std::unique_ptr<Captured> CudaTarget::capture(Device& device, const QueueWork& work,
                                               std::span<const QueueWork> following) {
-  const auto record = [&] {
+  const auto record = [&](const CapturedGraph::AddFollowing& add) {
     work();
+    for (size_t i = 0; i < following.size(); ++i)
+      if (!add(i)) return false;
     return true;
   };
   return CapturedGraph::create(CudaDevice::of(device), record, following);
@@ -162,10 +164,27 @@ std::unique_ptr<Captured> CudaTarget::capture_steps(Device& any_device, std::spa
                                                     const std::function<void(size_t step)>& run_step,
                                                     std::span<const size_t> joined,
                                                     const std::function<void(size_t step)>& run_joined,
-                                                    std::span<const QueueWork> following) {
+                                                    std::span<const Following> following) {
   CudaDevice& device = CudaDevice::of(any_device);
-  const auto record = [&] { return record_steps(device.stream(), waits, run_step, joined, run_joined); };
-  return CapturedGraph::create(device, record, following);
+  std::map<size_t, std::vector<size_t>> pieces;  // of the following work, by the step they come after
+  std::vector<QueueWork> work;
+  for (const Following& piece : following) {
+    pieces[piece.after].push_back(work.size());
+    work.push_back(piece.queue);
+  }
+  const auto record = [&](const CapturedGraph::AddFollowing& add) {
+    std::vector<JoinedWork> all;
+    for (const size_t step : joined)
+      all.push_back({step, [&run_joined, step] {
+                       run_joined(step);
+                       return true;
+                     }});
+    for (const auto& [step, indices] : pieces)
+      all.push_back({step, [&add, &indices] { return std::ranges::all_of(indices, add); }});
+    std::ranges::stable_sort(all, {}, &JoinedWork::step);
+    return record_steps(device.stream(), waits, run_step, all);
+  };
+  return CapturedGraph::create(device, record, work);
 }
 
 void* CudaTarget::stream(Device& device) { return CudaDevice::of(device).stream(); }

@@ -20,7 +20,7 @@ class CudaTarget final : public Target, public StepCapture {
                                           const std::function<void(size_t step)>& run_step,
                                           std::span<const size_t> joined,
                                           const std::function<void(size_t step)>& run_joined,
-                                          std::span<const QueueWork> following) override;
+                                          std::span<const Following> following) override;
   void* stream(Device& device) override;
   void start_random(Device& device, RandomCursor* cursor, uint64_t draws) override;
 
