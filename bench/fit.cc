@@ -74,13 +74,14 @@ class BareSteps {
   Training training_;
 };
 
-// Batches of the arrays on the host.
+// Batches of the arrays on the host. All have the samples of one batch, as the bare step has only one: the power that a
+// GPU takes, and with it its clock, depends on the numbers.
 class StoredBatches final : public DataIter {
  public:
   StoredBatches(const Case& network, bool as_pixels)
       : as_pixels_(as_pixels),
-        batches_(as_pixels ? pixels(network) : network.random_data(stored_batches),
-                 network.random_labels(stored_batches), {.batch_size = network.data[0]}) {}
+        batches_(stored(as_pixels ? pixels(network) : network.random_data()), stored(network.random_labels()),
+                 {.batch_size = network.data[0]}) {}
 
   std::vector<DataDesc> provide_data() const override {
     std::vector<DataDesc> described = batches_.provide_data();
@@ -97,9 +98,10 @@ class StoredBatches final : public DataIter {
  private:
   static constexpr double mean = 128, deviation = 64;
 
+  static NDArray stored(const NDArray& batch) { return concatenate(std::vector<NDArray>(stored_batches, batch), 0); }
   static NDArray pixels(const Case& network) {
     require(network.data.rank() == 4, "--input uint8 needs a case with images, not of data ", network.data);
-    const NDArray numbers = network.random_data(stored_batches) * deviation + mean;
+    const NDArray numbers = network.random_data() * deviation + mean;
     return clip(numbers, {.a_min = 0, .a_max = 255}).astype(DType::uint8);
   }
 

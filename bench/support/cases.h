@@ -36,17 +36,11 @@ struct Case {
     return names;
   }
 
-  // Samples of several batches, on the host.
-  NDArray random_data(int64_t batches = 1) const {
-    return vocabulary > 0 ? whole_numbers(several(data, batches), vocabulary) : normal_numbers(several(data, batches));
-  }
-  NDArray random_labels(int64_t batches = 1) const { return whole_numbers(several(label_shape(), batches), classes); }
+  // A batch, on the host.
+  NDArray random_data() const { return vocabulary > 0 ? whole_numbers(data, vocabulary) : normal_numbers(data); }
+  NDArray random_labels() const { return whole_numbers(label_shape(), classes); }
 
  private:
-  static Shape several(Shape shape, int64_t batches) {
-    shape[0] *= batches;
-    return shape;
-  }
   static NDArray normal_numbers(const Shape& shape) {
     return random::normal({.shape = Tuple(shape.begin(), shape.end())});
   }
