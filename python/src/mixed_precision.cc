@@ -28,7 +28,12 @@ void bind_mixed_precision(nb::module_& m) {
       "_mixed_precision",
       [](const Symbol& symbol, DType target, Names low, Names full, Names widest, const Conditions& conditions,
          Names full_nodes) {
-        PrecisionRules rules{std::move(low), std::move(full), std::move(widest), {}, std::move(full_nodes)};
+        // Lists as in MXNet have no narrowest types; operators that a list names are computed as that list states.
+        PrecisionRules rules{.low = std::move(low),
+                             .full = std::move(full),
+                             .widest = std::move(widest),
+                             .narrowest = default_precision_rules().narrowest,
+                             .full_nodes = std::move(full_nodes)};
         for (const auto& [op, parameter, values] : conditions) rules.full_if.push_back({op, parameter, values});
         return mixed_precision(symbol, target, rules);
       },

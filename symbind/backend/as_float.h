@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "symbind/ops/floating.h"
 #include "symbind/passes/target.h"
 
 namespace symbind {
-
-inline bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 inline constexpr size_t most_arrays_as_float = 16;  // inputs, and outputs, of a node
 

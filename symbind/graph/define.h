@@ -204,6 +204,7 @@ class Op : public OpBase {
     return def_.recomputed_by = [function](const void* p) { return function(of(p)); }, *this;
   }
   Op& precision(Precision precision) { return def_.precision = precision, *this; }
+  Op& full_precision_inputs(Names inputs) { return def_.full_precision_inputs = std::move(inputs), *this; }
   Op& full_precision_if(std::string parameter, std::vector<std::string> values) {
     return def_.full_precision_if = {std::move(parameter), std::move(values)}, *this;
   }

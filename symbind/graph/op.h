@@ -137,10 +137,11 @@ struct Recomputation {
 
 // How mixed precision (train/mixed_precision.h) computes an operator.
 enum class Precision {
-  as_given,  // in the types of its inputs
-  low,       // in 16 bits: it is fast there, and accumulates in float32
-  full,      // in float32: it loses digits, or overflows, in 16 bits
-  widest,    // in the widest type among its inputs
+  as_given,   // in the types of its inputs
+  low,        // in 16 bits: it is fast there, and accumulates in float32
+  full,       // in float32: it loses digits, or overflows, in 16 bits
+  widest,     // in the widest type among its inputs
+  narrowest,  // in the narrowest: a parameter of float32 does not widen the data
 };
 
 class OpDef {
@@ -212,6 +213,7 @@ class OpDef {
   std::function<Names(const void* params)> ignored_inputs;
   std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
   Precision precision = Precision::as_given;
+  Names full_precision_inputs;  // mixed precision computes them in float32 whatever the others' types: lengths, indices
   // Full precision where a parameter has one of these values, whatever `precision` is; no name: never.
   struct ParameterValues {
     std::string parameter;

@@ -111,6 +111,7 @@ OpDef define(Op<SelfAttentionQK> op) {
           "Scores of self-attention: the product of each query with each key, divided by √features. "
           "queries_keys_values is (length, batch, heads · 3 · features), with query, key and value of a head next to "
           "each other; the output is (batch · heads, length, length).")
+      .precision(Precision::low)
       .multiply_adds([](const SelfAttentionQK& p, auto in, auto out) { return multiply_adds(p, out[0], in[0], 3); })
       .infer_shape([](const SelfAttentionQK& p, Shapes& s) {
         of_rank_3(s);
@@ -132,6 +133,7 @@ OpDef define(Op<SelfAttentionValues> op) {
       .doc(
           "Values of self-attention weighted by the attention. queries_keys_values is (length, batch, heads · 3 · "
           "features), attention (batch · heads, length, length); the output is (length, batch, heads · features).")
+      .precision(Precision::low)
       .multiply_adds([](const SelfAttentionValues& p, auto in, auto out) { return multiply_adds(p, in[1], out[0]); })
       .infer_shape([](const SelfAttentionValues& p, Shapes& s) {
         of_rank_3(s);
@@ -159,6 +161,7 @@ OpDef define(Op<CrossAttentionQK> op) {
           "√features. queries is (query_length, batch, heads · features), keys_values (length, batch, heads · 2 · "
           "features), with key and value of a head next to each other; the output is (batch · heads, query_length, "
           "length).")
+      .precision(Precision::low)
       .multiply_adds([](const CrossAttentionQK& p, auto in, auto out) { return multiply_adds(p, out[0], in[0]); })
       .infer_shape([](const CrossAttentionQK& p, Shapes& s) {
         of_rank_3(s);
@@ -184,6 +187,7 @@ OpDef define(Op<CrossAttentionValues> op) {
           "Values of an encoder weighted by the attention of a decoder. keys_values is (length, batch, heads · 2 · "
           "features), attention (batch · heads, query_length, length); the output is (query_length, batch, heads · "
           "features).")
+      .precision(Precision::low)
       .multiply_adds([](const CrossAttentionValues& p, auto in, auto out) { return multiply_adds(p, in[1], out[0]); })
       .infer_shape([](const CrossAttentionValues& p, Shapes& s) {
         of_rank_3(s);

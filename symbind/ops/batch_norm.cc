@@ -11,9 +11,6 @@
 namespace symbind {
 namespace {
 
-// Half-precision data has its statistics and parameters in float32.
-DType parameter_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
-
 // Is another array added to the result?
 bool has_sum(const BatchNorm&) { return false; }
 bool has_sum(const BatchNormAddRelu&) { return true; }
@@ -45,12 +42,7 @@ Names per_channel_inputs() {
 
 template <class P>
 Op<P>& as_forward(Op<P>& op) {
-  return with_forward_inputs(with_batch_norm_fields(op))
-      .aux({"moving_mean", "moving_var"})
-      .initialize("moving_mean", R"(["zero", {}])")
-      .initialize("moving_var", R"(["one", {}])")
-      .outputs({"output", "mean", "var"})
-      .visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
+  return with_batch_norm_results(with_forward_inputs(with_batch_norm_fields(op)))
       .infer_shape([](const P& p, Shapes& s) {
         auto data = s["data"];
         data.meet(s.output(0));
@@ -71,7 +63,7 @@ Op<P>& as_forward(Op<P>& op) {
         if (!t["data"].known()) return;
         if (has_sum(p)) t["sum"].meet(t["data"]);
         require_floating(t, "data", t["data"]);
-        const DType type = parameter_type(t["data"]);
+        const DType type = at_least_float32(t["data"]);  // of statistics and parameters
         for (const std::string& input : per_channel_inputs<P>()) t[input].meet(type);
         t.output(1).meet(type);
         t.output(2).meet(type);

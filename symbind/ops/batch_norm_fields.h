@@ -1,4 +1,4 @@
-// The fields that BatchNorm and the operators made from it share, for their definitions.
+// The fields and arrays that BatchNorm and the operators made from it share, for their definitions.
 #pragma once
 
 #include "symbind/graph/define.h"
@@ -22,6 +22,17 @@ Op<P>& with_batch_norm_fields(Op<P>& op) {
              "for quantized networks: accepted for compatibility and ignored")
       .param(&BatchNorm::max_calib_range, "max_calib_range",
              "for quantized networks: accepted for compatibility and ignored");
+}
+
+// Their moving statistics and outputs. Inputs are set before.
+template <class P>
+Op<P>& with_batch_norm_results(Op<P>& op) {
+  return op.aux({"moving_mean", "moving_var"})
+      .initialize("moving_mean", R"(["zero", {}])")
+      .initialize("moving_var", R"(["one", {}])")
+      .full_precision_inputs({"gamma", "beta"})
+      .outputs({"output", "mean", "var"})
+      .visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; });
 }
 
 }  // namespace symbind

@@ -49,6 +49,7 @@ OpDef define(Op<BoxNMS> op) {
           "x2, y2, …). The output has the same shape: the boxes that are left in descending order of their scores, "
           "then rows of -1. A gradient goes to the box that its row was taken from.")
       .aliases({"_contrib_box_non_maximum_suppression"})
+      .precision(Precision::full)
       .outputs({"output0", "output1"})
       .visible_outputs([](const BoxNMS&) { return 1; })
       .infer_shape([](const BoxNMS& p, Shapes& s) {
@@ -93,6 +94,7 @@ OpDef define(Op<BoxIOU> op) {
       .doc(
           "Intersection over union of boxes: lhs is (a…, 4), rhs (b…, 4), the output (a…, b…), of each box of lhs with "
           "each of rhs. Boxes without an area have the overlap 0. The gradients are zero.")
+      .precision(Precision::full)
       .param(&BoxIOU::format, "format", join("coordinates: ", format_text), one_of({"center", "corner"}))
       .inputs({"lhs", "rhs"})
       .infer_shape([](const BoxIOU&, Shapes& s) {
@@ -122,6 +124,7 @@ OpDef define(Op<BipartiteMatching> op) {
           "Matches rows with columns, the pairs of the best scores first, each row and column once. data is (…, rows, "
           "columns); the outputs are (…, rows), the column of each row, and (…, columns), the row of each column; -1: "
           "none. The gradient is zero.")
+      .precision(Precision::full)
       .param(&BipartiteMatching::is_ascend, "is_ascend", "the best scores are the lowest")
       .param(&BipartiteMatching::threshold, "threshold",
              "pairs with a score of this or less (with is_ascend: or more) are not matched")
@@ -152,6 +155,7 @@ OpDef define(Op<BoxEncode> op) {
           "corners; means and stds (4). The outputs are (n, anchors, 4): offsets of the centre relative to the anchor "
           "and logarithms of the ratios of the sizes, less means, divided by stds; and 1 where they count, else both "
           "are 0. A match out of range counts as 0. The gradients are zero.")
+      .precision(Precision::full)
       .inputs({"samples", "matches", "anchors", "refs", "means", "stds"})
       .outputs({"output0", "output1"})
       .infer_shape([](const BoxEncode&, Shapes& s) {
@@ -178,6 +182,7 @@ OpDef define(Op<BoxDecode> op) {
           "Decodes boxes relative to anchors. data is (n, anchors, 4): offsets of the centre relative to the anchor "
           "and logarithms of the ratios of the sizes, which are multiplied by std0 … std3; anchors is (1, anchors, 4). "
           "The output is (n, anchors, 4), corners. The gradients are zero.")
+      .precision(Precision::full)
       .param(&BoxDecode::std0, "std0", "factor of the offset across")
       .param(&BoxDecode::std1, "std1", "factor of the offset down")
       .param(&BoxDecode::std2, "std2", "factor of the logarithm of the width")

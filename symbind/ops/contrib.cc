@@ -58,6 +58,7 @@ OpDef define(Op<GradientMultiplier> op) {
 
 OpDef define(Op<IdentityLike> op) {
   return op.doc("The identity of lhs, which has the shape and type of rhs; of rhs nothing else is read.")
+      .precision(Precision::narrowest)
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .view()
@@ -71,6 +72,7 @@ OpDef define(Op<ArangeLike> op) {
       .doc(
           "start, start + step, … each repeat times: in the shape of data, or with axis a vector as long as data is "
           "along this axis. The type is that of data.")
+      .precision(Precision::full)
       .param(&ArangeLike::start, "start", "first number")
       .param(&ArangeLike::step, "step", "difference between neighbouring numbers")
       .param(&ArangeLike::repeat, "repeat",

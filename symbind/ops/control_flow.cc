@@ -145,6 +145,7 @@ OpDef define(Op<Foreach> op) {
           "Runs a network once for every slice of the data along their first axis, with states that go from one step "
           "to the next. The outputs are those of the body, stacked along a new first axis, and the last states. "
           "mx.sym.contrib.foreach builds it from a function.")
+      .precision(Precision::full)  // states keep one type from step to step
       .keywords(&Foreach::subgraphs)
       .check([](Foreach& p) {
         if (!p.body) p.body = parsed_subgraph(p.subgraphs, 0);

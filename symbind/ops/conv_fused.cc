@@ -30,8 +30,6 @@ std::vector<std::string> activations() {
   return names;
 }
 
-bool has_16_bits(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
 void infer_types(const ConvolutionFused& p, Types& t) {
   auto data = t["data"], weight = t["weight"];
   data.meet(t.output());
@@ -40,14 +38,13 @@ void infer_types(const ConvolutionFused& p, Types& t) {
   if (!data.known()) return;
   require_floating(t, "data", data);
   if (!weight.known()) weight.meet(data);
-  require(weight.get() == data.get() || (has_16_bits(data) && weight.get() == DType::float32), t.where(),
+  require(weight.get() == data.get() || (is_half(data) && weight.get() == DType::float32), t.where(),
           " weight must be of the type of data, or of float32 for 16 bits: data ", data.get(), ", weight ",
           weight.get());
   const ConvolutionFusedInputs at = inputs_of(p);
   if (at.bias >= 0) t["bias"].meet(weight);
   for (const int first : {at.norm_before, at.norm})
-    for (int i = 0; first >= 0 && i < 4; ++i)
-      t.input(static_cast<size_t>(first + i)).meet(has_16_bits(data) ? DType::float32 : data.get());
+    for (int i = 0; first >= 0 && i < 4; ++i) t.input(static_cast<size_t>(first + i)).meet(at_least_float32(data));
 }
 
 OpDef define(Op<ConvolutionFused> op) {

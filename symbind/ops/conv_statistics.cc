@@ -14,8 +14,6 @@
 namespace symbind {
 namespace {
 
-DType type_of_sums(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
-
 int channel_axis(const Convolution& p, int rank) { return is_channels_last(p.layout) ? rank - 1 : 1; }
 
 OpDef define_statistics(Op<ConvolutionStatistics> op) {
@@ -38,7 +36,7 @@ OpDef define_statistics(Op<ConvolutionStatistics> op) {
         require_floating(t, "data", t["data"]);
         t["weight"].meet(t["data"]);
         if (!p.no_bias) t["bias"].meet(t["data"]);
-        for (const size_t index : {1, 2}) t.output(index).meet(type_of_sums(t["data"]));
+        for (const size_t index : {1, 2}) t.output(index).meet(at_least_float32(t["data"]));
       });
 }
 
@@ -70,7 +68,7 @@ OpDef define_grad_add_relu(Op<ConvolutionGradAddRelu> op) {
           t["activation"].meet(t["data"]);
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
-        const DType type = type_of_sums(t["data"]);
+        const DType type = at_least_float32(t["data"]);
         t["mean"].meet(type);
         for (const size_t index : {1, 2}) t.output(index).meet(type);
       })

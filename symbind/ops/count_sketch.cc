@@ -32,6 +32,7 @@ OpDef define(Op<CountSketch> op) {
       .doc(
           "Count sketch of the rows of data (…, d): (…, out_dim). Element i of a row is added to sum h[i] with the "
           "sign s[i]. h holds numbers of sums, 0 to out_dim - 1, s holds 1 and -1; both are (1, d) or (d).")
+      .precision(Precision::full)
       .inputs({"data", "h", "s"})
       .infer_shape([](const CountSketch& p, Shapes& s) {
         const auto data = s["data"];

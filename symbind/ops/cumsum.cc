@@ -17,6 +17,7 @@ OpDef define(Op<CumSum> op) {
       .doc(
           "Cumulative sum along an axis: each element of the result is the sum of all elements of the input up to it. "
           "The result has the shape of the input, or one axis when axis is None.")
+      .precision(Precision::full)
       .aliases({"cumsum"})
       .inputs({"a"})
       .infer_shape([](const CumSum& p, Shapes& s) {

@@ -136,6 +136,7 @@ OpDef define(Op<DeformableConvolution> op) {
   return with_fields(op)
       .doc(
           join("Deformable convolution: a convolution whose kernel elements are moved at each position. ", description))
+      .precision(Precision::low)
       .inputs([](const DeformableConvolution& p) { return inputs_of(p); })
       .multiply_adds([](const DeformableConvolution&, auto in, auto out) {
         return products_with_weight(out[0], in[weight_after<DeformableConvolution>(0)]);
@@ -153,6 +154,7 @@ OpDef define(Op<ModulatedDeformableConvolution> op) {
                 "position. ",
                 description,
                 " mask is (n, num_deformable_group · kernel, out_rows, out_columns), the factor of each element."))
+      .precision(Precision::low)
       .inputs([](const ModulatedDeformableConvolution& p) { return inputs_of(p); })
       .multiply_adds([](const ModulatedDeformableConvolution&, auto in, auto out) {
         return products_with_weight(out[0], in[weight_after<ModulatedDeformableConvolution>(0)]);

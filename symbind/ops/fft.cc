@@ -33,6 +33,7 @@ OpDef define(Op<ContribFFT> op) {
       .doc(
           "Discrete Fourier transform of real data (…, d) along the last axis, of any length: Σ x · e^(-2πijk/d), (…, "
           "2d). A complex number is two neighbouring elements, its real and its imaginary part.")
+      .precision(Precision::full)
       .infer_shape([](const ContribFFT&, Shapes& s) { infer_axes(s, s["data"], s.output()); })
       .gradient([](const ContribFFT& p, Grad& g) {
         g.set("data", contrib_ifft(g.out_grad(), {.compute_size = p.compute_size}));
@@ -44,6 +45,7 @@ OpDef define(Op<ContribIFFT> op) {
       .doc(
           "Real part of the inverse discrete Fourier transform of complex data (…, 2d) along the last axis, of any "
           "length: Σ x · e^(2πijk/d), (…, d). It is not divided by d.")
+      .precision(Precision::full)
       .infer_shape([](const ContribIFFT&, Shapes& s) { infer_axes(s, s.output(), s["data"]); })
       .gradient([](const ContribIFFT& p, Grad& g) {
         g.set("data", contrib_fft(g.out_grad(), {.compute_size = p.compute_size}));

@@ -14,4 +14,8 @@ void same_floating_type(Types& types) {
   require_floating(types, types.inputs() ? "data" : "output", types.outputs() ? types.output().get() : DType::none);
 }
 
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+DType at_least_float32(DType data) { return is_half(data) ? DType::float32 : data; }
+
 }  // namespace symbind

@@ -178,6 +178,7 @@ OpDef define(Op<BatchTake> op) {
 
 OpDef define(Op<FillElement> op) {
   return op.doc("A copy of lhs (rows, columns) with one element of each row replaced: result[i, rhs[i]] = mhs[i].")
+      .precision(Precision::full)
       .inputs({"lhs", "mhs", "rhs"})
       .infer_shape([](const FillElement&, Shapes& s) {
         auto lhs = s["lhs"];

@@ -54,6 +54,7 @@ OpDef define(Op<HawkesLL> op) {
           "before, and marks, the kinds, (n, t); valid_length, the number of events of each sequence, and max_time, "
           "the end of the observation, (n). The outputs are the likelihoods (n) and the states at max_time (n, k). "
           "There are no gradients by lags and max_time.")
+      .precision(Precision::full)
       .inputs(arguments)
       .outputs({"output", "out_state"})
       .infer_shape([](const HawkesLL&, Shapes& s) {

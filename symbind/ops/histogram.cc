@@ -11,6 +11,7 @@ OpDef define(Op<Histogram> op) {
           "Counts the elements of data in each bin: outputs are the counts, as int64, and the edges of the bins. Bins "
           "are bin_cnt equal intervals of range, or lie between neighbours in the input bins, which are in ascending "
           "order. A bin has its lower edge, and the last one both; elements outside and NaN count nowhere.")
+      .precision(Precision::full)
       .param(&Histogram::bin_cnt, "bin_cnt", "number of equal bins; None: bins is an input")
       .param(&Histogram::range, "range", "lower and upper end of the equal bins; required with bin_cnt")
       .check([](Histogram& p) {

@@ -42,6 +42,7 @@ OpDef define(Op<RavelMultiIndex> op) {
   return with_shape(op)
       .doc("Converts multi-dimensional indices, the columns of data (axes, n), to flat row-major indices (n).")
       .aliases({"ravel_multi_index"})
+      .precision(Precision::full)
       .infer_shape([](const RavelMultiIndex& p, Shapes& s) {
         s["data"].meet({static_cast<int64_t>(p.shape.size()), unknown_dim});
         s.output().meet({s["data"][1]});
@@ -53,6 +54,7 @@ OpDef define(Op<UnravelIndex> op) {
   return with_shape(op)
       .doc("Converts flat row-major indices (n) to multi-dimensional ones, the columns of the result (axes, n).")
       .aliases({"unravel_index"})
+      .precision(Precision::full)
       .infer_shape([](const UnravelIndex& p, Shapes& s) {
         s["data"].meet(Shape::of_rank(1));
         s.output().meet({static_cast<int64_t>(p.shape.size()), s["data"][0]});

@@ -27,6 +27,7 @@ Op<P>& fields(Op<P>& op) {
 OpDef define(Op<LeakyReLU> op) {
   return fields(op)
       .memory_bound()
+      .precision(Precision::narrowest)
       .full_precision_if("act_type", {"elu", "selu"})
       .doc(
           "Leaky rectifiers: x for positive x, a smaller function of x for negative x. The output has the shape of "

@@ -53,6 +53,7 @@ OpDef define(Op<LinalgSumlogdiag> op) {
       .doc(
           "Sums of the logarithms of the diagonals of matrices A (batch…, n, n): (batch…), or (1) for a single one. "
           "NaN where an element of a diagonal is negative.")
+      .precision(Precision::full)
       .inputs({"A"})
       .infer_shape([](const LinalgSumlogdiag&, Shapes& s) {
         if (has_square_matrices(s, s["A"], "A")) s.output().meet(one_per_matrix(s["A"]));
@@ -75,6 +76,7 @@ OpDef define(Op<LinalgExtractdiag> op) {
   return offset_field(op)
       .aliases({"linalg_extractdiag"})
       .doc("Diagonals of square matrices A (batch…, n, n): (batch…, n - |offset|).")
+      .precision(Precision::full)
       .infer_shape([](const LinalgExtractdiag& p, Shapes& s) {
         const int64_t length = diagonal_length(s, p.offset);
         if (length == unknown_dim) return;
@@ -92,6 +94,7 @@ OpDef define(Op<LinalgMakediag> op) {
       .doc(
           "Square matrices with the rows of A (batch…, n) as diagonals and zeros elsewhere: (batch…, n + |offset|, n + "
           "|offset|).")
+      .precision(Precision::full)
       .infer_shape([](const LinalgMakediag& p, Shapes& s) {
         if (has_rows(s, s["A"])) meet_made(s, s["A"][s["A"].rank() - 1], p.offset);
       })
@@ -109,6 +112,7 @@ OpDef define(Op<LinalgExtracttrian> op) {
       .doc(
           "Triangles of square matrices A (batch…, n, n), from a diagonal outwards: (batch…, m(m + 1)/2) with m = n - "
           "|offset|, a lower triangle row by row, an upper one column by column.")
+      .precision(Precision::full)
       .param(&LinalgExtracttrian::lower, "lower", lower_text)
       .infer_shape([](const LinalgExtracttrian& p, Shapes& s) {
         const int64_t length = diagonal_length(s, p.offset);
@@ -128,6 +132,7 @@ OpDef define(Op<LinalgMaketrian> op) {
       .doc(
           "Square matrices with the rows of A (batch…, m(m + 1)/2) as triangles and zeros elsewhere: (batch…, m + "
           "|offset|, m + |offset|). A lower triangle is read row by row, an upper one column by column.")
+      .precision(Precision::full)
       .param(&LinalgMaketrian::lower, "lower", lower_text)
       .infer_shape([](const LinalgMaketrian& p, Shapes& s) {
         const auto a = s["A"];

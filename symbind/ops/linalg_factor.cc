@@ -35,6 +35,7 @@ OpDef define(Op<LinalgPotrf> op) {
           "triangular, and its product with its transpose is A. The lower triangle of A is read. A matrix that is not "
           "positive definite is an error on a CPU and gives NaN on a GPU.")
       // ½ · L⁻ᵀ · mirror(Lᵀ · dL) · L⁻¹
+      .precision(Precision::full)
       .gradient([](const LinalgPotrf&, Grad& g) {
         const Symbol l = g.output();
         const Symbol middle = mirrored(linalg_gemm2(l, g.out_grad(), {.transpose_a = true}), 0.5);
@@ -49,6 +50,7 @@ OpDef define(Op<LinalgPotri> op) {
           "Inverse from a Cholesky factor: (A · Aᵀ)⁻¹ of lower triangular matrices A (batch…, n, n). A zero on a "
           "diagonal is an error on a CPU and gives infinities on a GPU.")
       // The lower triangle of -W · (dW + dWᵀ) · L⁻ᵀ
+      .precision(Precision::full)
       .gradient([](const LinalgPotri&, Grad& g) {
         const Symbol product = linalg_gemm2(g.output(), plus_transpose(g.out_grad()));
         const Symbol solved = linalg_trsm(g.input("A"), product, {.transpose = true, .rightside = true});
@@ -61,6 +63,7 @@ OpDef define(Op<LinalgGelqf> op) {
       .doc(
           "LQ factorization of matrices A (batch…, m, n) with m ≤ n. The outputs are Q (batch…, m, n) with orthonormal "
           "rows and the lower triangular L (batch…, m, m), where A = L · Q.")
+      .precision(Precision::full)
       .inputs({"A"})
       .outputs({"output0", "output1"})
       .infer_shape([](const LinalgGelqf&, Shapes& s) {
@@ -96,6 +99,7 @@ OpDef define(Op<LinalgSyevd> op) {
           "The outputs are U (batch…, n, n), whose rows are orthonormal eigenvectors, and L (batch…, n), the "
           "eigenvalues in ascending order: A = Uᵀ · diag(L) · U. The element of largest magnitude in each row of U is "
           "positive. The gradient ignores how eigenvectors of equal eigenvalues turn.")
+      .precision(Precision::full)
       .inputs({"A"})
       .outputs({"output0", "output1"})
       .infer_shape([](const LinalgSyevd&, Shapes& s) {
@@ -123,6 +127,7 @@ OpDef define(Op<LinalgInverse> op) {
       .aliases({"linalg_inverse"})
       .doc("Inverse of matrices A (batch…, n, n). A singular matrix is an error on a CPU and gives NaN on a GPU.")
       // -Wᵀ · dW · Wᵀ
+      .precision(Precision::full)
       .gradient([](const LinalgInverse&, Grad& g) {
         const Symbol w = g.output();
         const Symbol left = linalg_gemm2(w, g.out_grad(), {.transpose_a = true, .alpha = -1});
@@ -150,6 +155,7 @@ OpDef define(Op<LinalgDet> op) {
       .doc(
           "Determinants of matrices A (batch…, n, n): (batch…), or (1) for a single one. The gradient of a singular "
           "matrix is zero.")
+      .precision(Precision::full)
       .outputs({"output0"})
       .outputs_in_files([](const LinalgDet&) { return 3; })
       .gradient([](const LinalgDet&, Grad& g) {
@@ -163,6 +169,7 @@ OpDef define(Op<LinalgSlogdet> op) {
       .doc(
           "Signs of the determinants of matrices A (batch…, n, n), and logarithms of their absolute values, each "
           "(batch…), or (1) for a single one; 0 and minus infinity for a singular matrix, whose gradient is zero.")
+      .precision(Precision::full)
       .outputs({"output0", "output1"})
       .outputs_in_files([](const LinalgSlogdet&) { return 4; })
       .gradient([](const LinalgSlogdet&, Grad& g) {

@@ -65,6 +65,7 @@ OpDef define(Op<LinalgGemm> op) {
       .doc(
           "Product of matrices and a sum: alpha · op(A) · op(B) + beta · C, where op is the matrix or its transpose. A "
           "is (batch…, m, k), B (batch…, k, n), C and the output are (batch…, m, n).")
+      .precision(Precision::full)
       .inputs({"A", "B", "C"})
       .infer_shape([](const LinalgGemm& p, Shapes& s) {
         infer_product(p, s);
@@ -83,6 +84,7 @@ OpDef define(Op<LinalgGemm2> op) {
       .doc(
           "Product of matrices: alpha · op(A) · op(B), where op is the matrix or its transpose. A is (batch…, m, k), B "
           "(batch…, k, n), the output (batch…, m, n).")
+      .precision(Precision::full)
       .inputs({"A", "B"})
       .infer_shape(infer_product<LinalgGemm2>)
       .infer_type([](const LinalgGemm2&, Types& t) { same_real_type(t); })
@@ -92,6 +94,7 @@ OpDef define(Op<LinalgGemm2> op) {
 OpDef define(Op<LinalgSyrk> op) {
   return op.aliases({"linalg_syrk"})
       .doc("Product of a matrix (batch…, m, k) and its transpose: alpha · A · Aᵀ, (batch…, m, m).")
+      .precision(Precision::full)
       .param(&LinalgSyrk::transpose, "transpose", "compute alpha · Aᵀ · A, (batch…, k, k)")
       .param(&LinalgSyrk::alpha, "alpha", "factor of the product")
       .inputs({"A"})
@@ -159,6 +162,7 @@ OpDef define(Op<LinalgTrmm> op) {
       .doc(
           "Product with a triangular matrix: alpha · op(A) · B, where op is the matrix or its transpose. A is (batch…, "
           "m, m), B and the output are (batch…, m, n); with rightside alpha · B · op(A) of B (batch…, n, m).")
+      .precision(Precision::full)
       .gradient([](const LinalgTrmm& p, Grad& g) {
         const Symbol dy = g.out_grad();
         if (g.wants("B")) {
@@ -178,6 +182,7 @@ OpDef define(Op<LinalgTrsm> op) {
           "transpose. A is (batch…, m, m), B and X are (batch…, m, n); with rightside X · op(A) = alpha · B of B "
           "(batch…, n, m). A zero on the diagonal of A gives infinities.")
       // With G = op(A)⁻ᵀ · dX: dB = alpha · G, d(op(A)) = -G · Xᵀ.
+      .precision(Precision::full)
       .gradient([](const LinalgTrsm& p, Grad& g) {
         const LinalgTrsm turned{.transpose = !p.transpose, .rightside = p.rightside, .lower = p.lower};
         const Symbol solved = linalg_trsm(g.input("A"), g.out_grad(), turned);

@@ -17,6 +17,7 @@ OpDef define(Op<MaskTarget> op) {
           "class from 0, without the background. Both outputs are (n, num_rois, num_classes, mask_size): mask_targets, "
           "the same for every class, and mask_cls, 1 for the region's class and 0 for the others. A match out of range "
           "gives zeros. There are no gradients.")
+      .precision(Precision::full)
       .param(&MaskTarget::num_rois, "num_rois", "number of regions of an image", at_least(1))
       .param(&MaskTarget::num_classes, "num_classes", "number of classes without the background", at_least(1))
       .param(&MaskTarget::mask_size, "mask_size", "rows and columns of a target", each_at_least(1))

@@ -32,6 +32,7 @@ OpDef define(Op<MultiBoxPrior> op) {
           "the shape is read; the output is (1, rows · columns · (sizes + ratios - 1), 4) with rows (x1, y1, x2, y2): "
           "in each position an anchor of each size with the first ratio, then one of the first size with each other "
           "ratio. The gradient is zero.")
+      .precision(Precision::full)
       .param(&MultiBoxPrior::sizes, "sizes", "heights of the anchors as fractions of the image's")
       .param(&MultiBoxPrior::ratios, "ratios", "ratios of width to height of the anchors")
       .param(&MultiBoxPrior::clip, "clip", "clip the anchors to the image")
@@ -72,6 +73,7 @@ OpDef define(Op<MultiBoxTarget> op) {
           "loc_target (n, 4 · anchors), the encoded boxes of the objects; loc_mask of the same shape, 1 for anchors "
           "with an object; and cls_target (n, anchors), the class plus 1, 0 for the background, ignore_label for "
           "anchors that do not count. The gradients are zero.")
+      .precision(Precision::full)
       .param(&MultiBoxTarget::overlap_threshold, "overlap_threshold",
              "intersection over union above which an anchor takes an object; 0 or less: each object has one anchor")
       .param(&MultiBoxTarget::ignore_label, "ignore_label", "cls_target of anchors that do not count")
@@ -119,6 +121,7 @@ OpDef define(Op<MultiBoxDetection> op) {
           "decoded, sorted by probability, and thinned out by non-maximum suppression. The output is (n, anchors, 6) "
           "with rows (class, probability, x1, y1, x2, y2), where classes count without the background and the class -1 "
           "marks what was dropped. The gradients are zero.")
+      .precision(Precision::full)
       .param(&MultiBoxDetection::clip, "clip", "clip the boxes to the image")
       .param(&MultiBoxDetection::threshold, "threshold", "probability from which an anchor is a detection")
       .param(&MultiBoxDetection::background_id, "background_id",

@@ -85,12 +85,14 @@ constexpr const char* description =
 OpDef define(Op<Proposal> op) {
   return with_outputs(op)
       .doc(join("Region proposals of one image, for n = 1: ", description))
+      .precision(Precision::full)
       .infer_shape([](const Proposal& p, Shapes& s) { infer(p, s, 1); });
 }
 
 OpDef define(Op<MultiProposal> op) {
   return with_outputs(op)
       .doc(join("Region proposals of a batch of images: ", description))
+      .precision(Precision::full)
       .infer_shape([](const MultiProposal& p, Shapes& s) { infer(p, s, unknown_dim); });
 }
 

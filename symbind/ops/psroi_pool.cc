@@ -51,6 +51,7 @@ OpDef define(Op<PSROIPooling> op) {
           "rows, columns), rois (regions, 5) with rows (image index, x1, y1, x2, y2), corners included; the output is "
           "(regions, output_dim, pooled_size, pooled_size). Cells outside of the image, and image indices out of "
           "range, give zeros. The gradient of rois is zero.")
+      .precision(Precision::full)
       .inputs({"data", "rois"})
       .infer_shape([](const PSROIPooling& p, Shapes& s) {
         auto data = s["data"], rois = s["rois"];
@@ -112,6 +113,7 @@ OpDef define(Op<DeformablePSROIPooling> op) {
           "each class, where a class has output_dim / classes channels of the output. The output is (regions, "
           "output_dim, pooled_size, pooled_size). An image index out of range gives zeros. The gradient of rois is "
           "zero.")
+      .precision(Precision::full)
       .inputs([](const DeformablePSROIPooling& p) {
         return p.no_trans ? Names{"data", "rois"} : Names{"data", "rois", "trans"};
       })

@@ -225,6 +225,7 @@ OpDef sampler(Op<P> op) {
       .param(&P::shape, "shape", "shape of the samples drawn from each distribution; (): one sample", each_at_least(1))
       .param(&P::dtype, "dtype", "element type of the result, a floating type; None: float32")
       .check([](P& p) { require_floating_dtype(p); })
+      .precision(Precision::full)
       .random()
       .infer_shape([](const P& p, Shapes& s) {
         meet_inputs(s);
@@ -254,6 +255,7 @@ OpDef define(Op<SampleMultinomial> op) {
           "Indices drawn from categorical distributions: the last axis of data holds the probabilities of the "
           "categories. The result has the other axes of data followed by those of shape. Probabilities below 0, or "
           "that sum up to 0, are an error on a CPU; on a GPU they are not checked.")
+      .precision(Precision::full)
       .aliases({"sample_multinomial"})
       .param(&SampleMultinomial::shape, "shape", "shape of the samples drawn from each distribution; (): one sample",
              each_at_least(0))

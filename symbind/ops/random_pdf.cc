@@ -48,6 +48,7 @@ template <class P>
 OpDef density(Op<P> op, const std::string& doc, Names inputs, const std::string& alias) {
   return op.doc(doc)
       .aliases({alias})
+      .precision(Precision::full)
       .param(&RandomPdf::is_log, "is_log", "return the logarithm of the density")
       .inputs(std::move(inputs))
       .infer_shape([](const P&, Shapes& s) {

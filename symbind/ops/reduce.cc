@@ -159,6 +159,7 @@ void add_arg_reduce(OpRegistry& registry, std::string doc) {
   using P = ArgReduce<name>;
   Op<P> op{std::string(name.view())};
   op.doc(std::move(doc))
+      .precision(Precision::full)  // indices from 2,048 on are not exact in 16 bits
       .param(&P::axis, "axis", "axis to search along; negative ones count from the end; None: the flattened array")
       .param(&P::keepdims, "keepdims", "keep the axis in the result, with extent 1")
       .infer_shape([](const P& p, Shapes& s) {
@@ -172,6 +173,7 @@ void add_arg_reduce(OpRegistry& registry, std::string doc) {
 
 OpDef define_argmax_channel(Op<ArgmaxChannel> op) {
   return op.doc("Index of the maximum along axis 1, in the type of data; the result has the other axes of data.")
+      .precision(Precision::full)
       .infer_shape([](const ArgmaxChannel&, Shapes& s) {
         const auto data = s["data"];
         if (!data.rank_known()) return;

@@ -49,6 +49,7 @@ OpDef define(Op<BilinearResize2D> op) {
       .doc(
           "Resizes images by bilinear interpolation: data is (n, channels, rows, columns), the output (n, channels, "
           "height, width).")
+      .precision(Precision::narrowest)
       .param(&BilinearResize2D::height, "height", "rows of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::width, "width", "columns of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::scale_height, "scale_height",

@@ -119,9 +119,6 @@ void infer_shapes(const RNN& p, Shapes& s) {
   if (data.known()) s.output(is_lstm(p) ? 3 : 2).meet({size_of(p, data).reserve_count()});
 }
 
-// Half-precision layers store the data for their gradient in float32.
-DType reserve_type(DType data) { return data == DType::float64 ? data : DType::float32; }
-
 void infer_types(const RNN& p, Types& t) {
   const Names inputs = input_names(p);
   DType type = DType::none;
@@ -133,9 +130,12 @@ void infer_types(const RNN& p, Types& t) {
   if (type == DType::none) return;
   require_floating(t, "data", type);
   for (const std::string& name : inputs)
-    if (name != "sequence_length" || !t[name].known()) t[name].meet(type);
+    if (name != "sequence_length")
+      t[name].meet(type);
+    else if (!t[name].known())
+      t[name].meet(at_least_float32(type));
   for (size_t i = 0; i < outputs; ++i) t.output(i).meet(type);
-  t.output(outputs).meet(reserve_type(type));
+  t.output(outputs).meet(at_least_float32(type));  // the data for the gradient
 }
 
 void set_gradients(const RNN& p, Grad& g) {
@@ -176,6 +176,7 @@ OpDef define(Op<RNN> op) {
           "gate (LSTM: i, f, g, o; GRU: r, z, n), with a projection its matrix; after all of them the biases b and c "
           "in the same order.")
       .precision(Precision::low)
+      .full_precision_inputs({"sequence_length"})
       .inputs([](const RNN& p) { return input_names(p); })
       .outputs([](const RNN& p) { return output_names(p); })
       .visible_outputs([](const RNN& p) { return visible_outputs(p); })

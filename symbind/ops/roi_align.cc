@@ -44,6 +44,7 @@ OpDef define(Op<ROIAlign> op) {
           "of points of each cell, interpolated bilinearly. data is (n, channels, rows, columns), rois (regions, 5) "
           "with rows (image index, x1, y1, x2, y2); the output is (regions, channels, pooled_size). An image index out "
           "of range gives zeros. The gradient of rois is zero.")
+      .precision(Precision::full)
       .inputs({"data", "rois"})
       .infer_shape([](const ROIAlign& p, Shapes& s) {
         auto data = s["data"], rois = s["rois"];
@@ -87,6 +88,7 @@ OpDef define(Op<RROIAlign> op) {
           "row of rois each, with the centre and the size in pixels of the image and the angle in degrees. data is (n, "
           "channels, rows, columns), the output (regions, channels, pooled_size). An image index out of range gives "
           "zeros. It has no gradient.")
+      .precision(Precision::full)
       .param(&RROIAlign::pooled_size, "pooled_size", "rows and columns of the output for each region", each_at_least(1))
       .param(&RROIAlign::spatial_scale, "spatial_scale",
              "scale of data relative to the coordinates of the regions: 1/16 for a feature map after a stride of 16",

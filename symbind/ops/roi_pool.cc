@@ -28,6 +28,7 @@ OpDef define(Op<ROIPooling> op) {
           "of each cell. data is (n, channels, rows, columns); rois is (regions, 5) with rows (image index, x1, y1, "
           "x2, y2), corners included; the output is (regions, channels, pooled_size). An image index out of range "
           "gives zeros.")
+      .precision(Precision::full)
       .inputs({"data", "rois"})
       .outputs({"output", "max_idx"})
       .visible_outputs([](const ROIPooling&) { return 1; })

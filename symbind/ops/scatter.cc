@@ -34,6 +34,7 @@ OpDef define(Op<IndexCopy> op) {
       .doc(
           "old_tensor with row index_vector[i] replaced by row i of new_tensor. Where an index is there several times "
           "the last one counts; an index outside of old_tensor is an error.")
+      .precision(Precision::widest)
       .inputs({"old_tensor", "index_vector", "new_tensor"})
       .infer_shape([](const IndexCopy&, Shapes& s) {
         auto old = s["old_tensor"], index = s["index_vector"], fresh = s["new_tensor"];
@@ -61,6 +62,7 @@ OpDef define(Op<ScatterSetNd> op) {
       .doc(
           "lhs with lhs[indices[0, i], indices[1, i], …] replaced by rhs[i]: indices has a row per leading axis of "
           "lhs. Where an index is there several times the last one counts; an index outside of lhs is an error.")
+      .precision(Precision::widest)
       .param(&ScatterSetNd::shape, "shape", "shape of lhs", each_at_least(0))
       .inputs({"lhs", "rhs", "indices"})
       .infer_shape([](const ScatterSetNd& p, Shapes& s) {

@@ -1,6 +1,7 @@
 #include "symbind/ops/sequence.h"
 
 #include "symbind/graph/define.h"
+#include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
@@ -13,17 +14,18 @@ Names names_of(const P& p, Names names) {
 
 template <class P, class Base>
 Op<P>& lengths_field(Op<P>& op, bool Base::*field) {
-  return op.param(field, "use_sequence_length",
-                  "take a second input, sequence_length (batch): the number of valid steps of each sequence; False: "
-                  "all steps are valid");
+  return op.full_precision_inputs({"sequence_length"})
+      .param(field, "use_sequence_length",
+             "take a second input, sequence_length (batch): the number of valid steps of each sequence; False: "
+             "all steps are valid");
 }
 
-// Lengths have their own type, which defaults to that of data.
+// Lengths have their own type, which defaults to that of data, but half precision does not hold them.
 void infer_types(Types& t, const char* data_name, bool has_lengths) {
   auto data = t[data_name];
   data.meet(t.output().get());
   t.output().meet(data.get());
-  if (has_lengths && !t["sequence_length"].known()) t["sequence_length"].meet(data.get());
+  if (has_lengths && !t["sequence_length"].known()) t["sequence_length"].meet(at_least_float32(data));
 }
 
 // One length for each sequence of data.

@@ -117,6 +117,7 @@ OpDef define(Op<SliceAssign> op) {
   add_fields<SliceAssign, SliceAssign>(op);
   return op.doc("A copy of lhs in which lhs[begin:end:step] is replaced by rhs, an array of that slice's shape.")
       .aliases({"_crop_assign"})
+      .precision(Precision::widest)
       .inputs({"lhs", "rhs"})
       .infer_shape([](const SliceAssign& p, Shapes& s) {
         auto lhs = s["lhs"];
@@ -233,6 +234,7 @@ OpDef define(Op<Crop> op) {
         return p.num_args == 1 ? Names{"arg0"} : Names{"arg0", "arg1"};
       })
       .shape_only({"arg1"})
+      .precision(Precision::narrowest)
       .infer_shape([](const Crop& p, Shapes& s) {
         s.input(0).meet(Shape::of_rank(4));
         const Shape& data = s.input(0);

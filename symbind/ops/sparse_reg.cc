@@ -18,9 +18,6 @@ Op<P>& with_fields(Op<P>& op) {
              "fraction of the old value kept when the moving average is updated, in [0, 1]", between(0, 1));
 }
 
-// Half-precision data has its average in float32.
-DType average_type(DType data) { return data == DType::float16 || data == DType::bfloat16 ? DType::float32 : data; }
-
 OpDef define(Op<IdentityAttachKLSparseReg> op) {
   return with_fields(op)
       .doc(
@@ -47,8 +44,8 @@ OpDef define(Op<IdentityAttachKLSparseReg> op) {
         t.output(0).meet(t["data"]);
         if (!t["data"].known()) return;
         require_floating(t, "data", t["data"]);
-        t["moving_avg"].meet(average_type(t["data"]));
-        t.output(1).meet(average_type(t["data"]));
+        t["moving_avg"].meet(at_least_float32(t["data"]));
+        t.output(1).meet(at_least_float32(t["data"]));
       })
       .gradient([](const IdentityAttachKLSparseReg& p, Grad& g) {
         g.set("data", identity_attach_kl_sparse_reg_grad(g.out_grad(), g.output(1), {p}));

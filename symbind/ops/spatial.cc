@@ -34,6 +34,7 @@ OpDef define(Op<GridGenerator> op) {
       .doc(
           "Generates sampling grids for BilinearSampler: (batch, 2, rows, columns) with x in channel 0 and y in "
           "channel 1, from -1 at the first to 1 at the last pixel.")
+      .precision(Precision::full)
       .outputs_in_files([](const GridGenerator&) { return 2; })
       .infer_shape([](const GridGenerator& p, Shapes& s) {
         auto data = s["data"];
@@ -72,6 +73,7 @@ OpDef define(Op<BilinearSampler> op) {
           "Samples images at the points of a grid with bilinear interpolation; outside of the image is 0. data is (n, "
           "channels, rows, columns), grid (n, 2, out_rows, out_columns) with coordinates from -1 to 1; the output is "
           "(n, channels, out_rows, out_columns).")
+      .precision(Precision::full)
       .param(&BilinearSampler::cudnn_off, "cudnn_off", "accepted for compatibility and ignored")
       .inputs({"data", "grid"})
       .outputs_in_files([](const BilinearSampler&) { return 2; })
@@ -121,6 +123,7 @@ OpDef define(Op<SpatialTransformer> op) {
       .doc(
           "Transforms each image by its own affine map: GridGenerator followed by BilinearSampler. data is (n, "
           "channels, rows, columns), loc (n, 6); the output is (n, channels, target_shape).")
+      .precision(Precision::full)
       .inputs({"data", "loc"})
       .outputs_in_files([](const SpatialTransformer&) { return 3; })
       .infer_shape([](const SpatialTransformer& p, Shapes& s) {

@@ -58,6 +58,7 @@ OpDef define(Op<CountNonzero> op) {
 
 OpDef define(Op<SquareSum> op) {
   return op.doc("Sum of the squares of the elements over the given axes.")
+      .precision(Precision::full)
       .param(&SquareSum::axis, "axis", "axis or axes to sum over; negative ones count from the end; None or (): all")
       .param(&SquareSum::keepdims, "keepdims", "keep the summed axes in the result, with extent 1")
       .param(&SquareSum::exclude, "exclude", "sum over all axes but the given ones")

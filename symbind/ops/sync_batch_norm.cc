@@ -20,12 +20,7 @@ namespace {
 // Arrays, shapes and types are those of BatchNorm.
 template <class P, class AsBatchNorm>
 Op<P>& like_batch_norm(Op<P>& op, AsBatchNorm as_params) {
-  return op.inputs({"data", "gamma", "beta"})
-      .aux({"moving_mean", "moving_var"})
-      .initialize("moving_mean", R"(["zero", {}])")
-      .initialize("moving_var", R"(["one", {}])")
-      .outputs({"output", "mean", "var"})
-      .visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
+  return with_batch_norm_results(op.inputs({"data", "gamma", "beta"}))
       .ignored_inputs([](const P& p) { return p.fix_gamma ? Names{"gamma"} : Names{}; })
       .infer_shape([as_params](const P& p, Shapes& s) {
         const BatchNorm params = as_params(p);

@@ -131,6 +131,7 @@ OpDef define(Op<WhileLoop> op) {
           "Runs a network while a condition on its variables holds, at most max_iterations times. The outputs are "
           "those of the body, stacked along a new first axis of max_iterations with zeros after the last step, and the "
           "last values of the variables. mx.sym.contrib.while_loop builds it from functions.")
+      .precision(Precision::full)  // variables keep one type from step to step
       .check([](WhileLoop& p) { check(p); })
       .inputs([](const WhileLoop& p) { return p.inputs(); },
               [](const WhileLoop&, size_t index) { return "data" + std::to_string(index); })

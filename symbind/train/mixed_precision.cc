@@ -10,6 +10,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/graph/rewriting.h"
 #include "symbind/ops/amp.h"
+#include "symbind/ops/floating.h"
 #include "symbind/train/names.h"
 
 namespace symbind {
@@ -24,6 +25,7 @@ class Classifier {
     add(rules.low, Precision::low);
     add(rules.full, Precision::full);
     add(rules.widest, Precision::widest);
+    add(rules.narrowest, Precision::narrowest);
   }
 
   Precision of(const Node& node) const {
@@ -64,9 +66,12 @@ Entry placed_with(const Entry& source, const Symbol& made) {
 // Casts, each shared by all readers.
 class Casts {
  public:
+  // For a reader that gives variables of unknown type float32 itself.
+  Entry float32_or_variable(const Entry& entry) {
+    return entry.node->is_variable() ? entry : get(entry, DType::float32);
+  }
   Entry get(const Entry& entry, DType type) {
     const Node& node = *entry.node;
-    if (node.is_variable() && type == DType::float32) return entry;  // unless declared otherwise it is float32
     auto [found, is_new] = made_.try_emplace({entry.node.get(), entry.index, type});
     if (is_new) {
       const std::string index = entry.index > 0 ? std::to_string(entry.index) : "";
@@ -81,14 +86,31 @@ class Casts {
   std::map<std::tuple<const Node*, int, DType>, Entry> made_;
 };
 
-void cast_to_widest(const Node& node, std::vector<Entry>& inputs) {
-  if (inputs.size() < 2) return;
+// Casts those of the inputs of `node` to one type, the widest or the narrowest among them.
+void cast_to_common_type(const Node& node, const std::vector<size_t>& chosen, bool narrow, std::vector<Entry>& inputs) {
+  if (chosen.size() < 2) return;
   std::vector<Symbol> symbols;
-  for (const Entry& input : inputs) symbols.push_back(Symbol({input}));
-  const Symbol casts = amp_multicast(Inputs(symbols), {.num_outputs = static_cast<int64_t>(inputs.size())},
-                                     node.name + "_amp_multicast");
-  placed_with(inputs[0], casts);
-  inputs = casts.entries();
+  for (const size_t i : chosen) symbols.push_back(Symbol({inputs[i]}));
+  const Symbol casts =
+      amp_multicast(Inputs(symbols), {.num_outputs = static_cast<int64_t>(chosen.size()), .cast_narrow = narrow},
+                    node.name + "_amp_multicast");
+  placed_with(inputs[chosen[0]], casts);
+  for (size_t i = 0; i < chosen.size(); ++i) inputs[chosen[i]] = casts.entries()[i];
+}
+
+// The inputs of a node by index, without auxiliary states.
+struct InputsByPrecision {
+  std::vector<size_t> full;  // float32 whatever the precision of the node
+  std::vector<size_t> others;
+};
+
+InputsByPrecision inputs_by_precision(const Node& node) {
+  const Names& full = node.op->full_precision_inputs;
+  const Names names = full.empty() ? Names{} : node.op->inputs(node.params.get());
+  InputsByPrecision result;
+  for (size_t i = 0; i < argument_count(node); ++i)
+    (!full.empty() && contains(full, names[i]) ? result.full : result.others).push_back(i);
+  return result;
 }
 
 }  // namespace
@@ -103,6 +125,8 @@ PrecisionRules default_precision_rules() {
         return &rules.full;
       case Precision::widest:
         return &rules.widest;
+      case Precision::narrowest:
+        return &rules.narrowest;
       case Precision::as_given:
         break;
     }
@@ -120,8 +144,7 @@ PrecisionRules default_precision_rules() {
 }
 
 Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules& rules) {
-  require(target == DType::float16 || target == DType::bfloat16,
-          "[mixed precision] networks compute in float16 or bfloat16, not ", target);
+  require(is_half(target), "[mixed precision] networks compute in float16 or bfloat16, not ", target);
   const Classifier classifier(rules);
   Rewriting rewriting(network);
   Casts casts;
@@ -131,12 +154,22 @@ Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules
       continue;
     }
     std::vector<Entry> inputs = rewriting.inputs_of(*node);
+    const auto [full, others] = inputs_by_precision(*node);
     const Precision precision = classifier.of(*node);
-    if (precision == Precision::widest) {
-      cast_to_widest(*node, inputs);
-    } else if (precision != Precision::as_given) {
-      const DType type = precision == Precision::low ? target : DType::float32;
-      for (size_t i = 0; i < argument_count(*node); ++i) inputs[i] = casts.get(inputs[i], type);
+    for (const size_t i : full) inputs[i] = casts.float32_or_variable(inputs[i]);
+    switch (precision) {
+      case Precision::as_given:
+        break;
+      case Precision::low:
+        for (const size_t i : others) inputs[i] = casts.get(inputs[i], target);
+        break;
+      case Precision::full:
+        for (const size_t i : others) inputs[i] = casts.float32_or_variable(inputs[i]);
+        break;
+      case Precision::widest:
+      case Precision::narrowest:
+        cast_to_common_type(*node, others, precision == Precision::narrowest, inputs);
+        break;
     }
     rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
   }
@@ -164,7 +197,7 @@ Symbol with_low_parameters(const Symbol& converted, DType target, const std::vec
 }
 
 bool computes_in_16_bits(DType compute_dtype) {
-  const bool is_low = compute_dtype == DType::float16 || compute_dtype == DType::bfloat16;
+  const bool is_low = is_half(compute_dtype);
   require(is_low || compute_dtype == DType::none || compute_dtype == DType::float32,
           "[compute_dtype] must be float32, float16 or bfloat16, not ", compute_dtype);
   return is_low;
@@ -174,7 +207,7 @@ Symbol computed_in(const Symbol& network, DType target) {
   std::vector<Entry> outputs = mixed_precision(network, target).entries();
   Casts casts;
   for (Entry& output : outputs)
-    if (passes_gradient(*output.node)) output = casts.get(output, DType::float32);
+    if (!is_loss(*output.node)) output = casts.float32_or_variable(output);
   return Symbol(std::move(outputs));
 }
 

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import types
 
 import numpy as np
@@ -360,3 +361,57 @@ def test_densities_and_samples_like_an_array():
     assert mx.sym.random.normal_like(x, scale=2).infer_shape(x=(3, 4))[1] == [(3, 4)]
     classes, tries = mx.nd._internal._sample_unique_zipfian(range_max=100, shape=(2, 5))
     assert classes.shape == (2, 5) and len(set(classes.asnumpy()[0])) == 5 and (tries.asnumpy() >= 5).all()
+
+
+def with_one_input_in_16_bits(op, count):
+    """The operator on `count` variables, of which another one is converted to float16 in each network."""
+
+    def network(low=None):
+        inputs = [mx.sym.Variable(f"v{i}") for i in range(count)]
+        return op(*[mx.sym.amp_cast(each, dtype="float16") if each.name == low else each for each in inputs])
+
+    try:
+        if len(network().list_inputs()) != count:
+            return []
+    except mx.MXNetError:
+        return []  # it does not take as many
+    return [network(low) for low in network().list_arguments()]
+
+
+def test_every_operator_takes_an_input_of_16_bits_beside_others_of_float32():
+    optimizers = re.compile("update|multi_sum_sq|multi_lars|reset_arrays")
+    tried = set()
+    for name in mx.operator.get_all_registered_operators():
+        op = getattr(mx.sym._internal if name.startswith("_") else mx.sym, name, None)
+        if op is None or optimizers.search(name):
+            continue
+        for count in (2, 3, 4, 5):
+            for net in with_one_input_in_16_bits(op, count):
+                tried.add(name)
+                try:
+                    amp.convert_symbol(net).infer_type(**{f"v{i}": "float32" for i in range(count)})
+                except mx.MXNetError as error:
+                    pytest.fail(f"{name}: {error}")
+    assert len(tried) > 140 and {"sample_normal", "Crop", "Correlation"} <= tried
+
+
+def test_loops_compute_in_float32():
+    def step(x, states):
+        out = mx.sym.FullyConnected(x, num_hidden=4, no_bias=True, name="in_loop") + states[0]
+        return out, [out]
+
+    data = np.random.uniform(-1, 1, (6, 2, 3))
+    results = {}
+    for dtype in ("float32", "float16", "bfloat16"):
+        before = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, flatten=False, name="before")
+        outputs, _ = mx.sym.contrib.foreach(step, before, [mx.sym.zeros((2, 4))])
+        module = mx.mod.Module(mx.sym.MakeLoss(mx.sym.square(outputs)), label_names=None)
+        mx.random.seed(1)
+        module.fit(
+            mx.io.NDArrayIter(data, batch_size=6), eval_metric=mx.metric.Loss(), num_epoch=3, compute_dtype=dtype
+        )
+        results[dtype] = module.get_params()[0]
+    for dtype in ("float16", "bfloat16"):
+        for name, expected in results["float32"].items():
+            assert results[dtype][name].dtype == np.float32
+            np.testing.assert_allclose(results[dtype][name].asnumpy(), expected.asnumpy(), rtol=0.02, atol=2e-3)

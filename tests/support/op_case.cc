@@ -6,7 +6,10 @@
 #include "symbind/core/random.h"
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/amp.h"
+#include "symbind/passes/infer.h"
 #include "symbind/passes/target.h"
+#include "symbind/train/mixed_precision.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/device_case.h"
@@ -79,10 +82,9 @@ bool has_gradient(const OpCase& op_case, const OpInput& input, DType dtype) {
   return op_case.differentiable && input.gradient && !input.aux && is_floating(dtype);
 }
 
-// Forward, and backward with fixed out_grads; gradients start at `start`.
-Answer run(const OpCase& op_case, const std::vector<NDArray>& arrays, const std::string& request = "write",
-           double start = 0, const CompileOptions& options = {}) {
-  const Symbol symbol = symbol_of(op_case);
+// Forward of `symbol`, and backward with fixed out_grads; gradients start at `start`.
+Answer run(const OpCase& op_case, const Symbol& symbol, const std::vector<NDArray>& arrays,
+           const std::string& request = "write", double start = 0, const CompileOptions& options = {}) {
   NamedArrays grads;
   std::map<std::string, std::string> requests;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -106,6 +108,11 @@ Answer run(const OpCase& op_case, const std::vector<NDArray>& arrays, const std:
   }
   result.aux = executor->aux_dict();
   return result;
+}
+
+Answer run(const OpCase& op_case, const std::vector<NDArray>& arrays, const std::string& request = "write",
+           double start = 0, const CompileOptions& options = {}) {
+  return run(op_case, symbol_of(op_case), arrays, request, start, options);
 }
 
 std::vector<std::vector<Shape>> shapes_of(const OpCase& op_case) {
@@ -287,6 +294,45 @@ TEST_P(OpCaseTest, NeedsNoStepOnTheHostInAnyTypeOfTheCpu) {
           ADD_FAILURE() << node.op().name << " in " << dtype << " " << comma_separated(shapes) << ": " << reason;
       }
     }
+  }
+}
+
+// One input of the operator is the 16-bit result of another operator, the others are variables of float32.
+Symbol with_input_in_16_bits(const OpCase& op_case, const std::string& input) {
+  const Symbol low = amp_cast(Symbol::variable(input), {.dtype = DType::float16});
+  return mixed_precision(symbol_of(op_case)({{input, low}}), DType::float16);
+}
+
+TEST_P(OpCaseTest, LeavesOtherInputsInFloat32BesideOneOf16Bits) {
+  const OpCase& op_case = GetParam();
+  if (!(op_case.context == cpu(0))) GTEST_SKIP() << "the same for every context";
+  NamedTypes given;
+  for (const OpInput& input : op_case.inputs)
+    if (input.dtype != DType::none) given[input.name] = input.dtype;
+  for (const OpInput& low : op_case.inputs) {
+    if (low.aux || low.dtype != DType::none) continue;
+    const Symbol net = with_input_in_16_bits(op_case, low.name);
+    const std::vector<DType> types = infer_type(net, given).args;
+    for (size_t i = 0; const std::string& name : net.list_arguments())
+      EXPECT_NE(types[i++], DType::float16) << name << " beside " << low.name;
+  }
+}
+
+TEST_P(OpCaseTest, GivesTheFloat32ResultInMixedPrecision) {
+  const OpCase& op_case = GetParam();
+  if (std::ranges::count(op_case.dtypes, DType::float32) == 0) GTEST_SKIP() << "not in float32";
+  std::vector<NDArray> arrays;  // their values are exact in 16 bits
+  for (const NDArray& each : inputs_of(op_case, DType::float16))
+    arrays.push_back(each.dtype() == DType::float16 ? each.astype(DType::float32) : each);
+  const Answer expected = run(op_case, arrays);
+  for (const OpInput& input : op_case.inputs) {
+    if (input.aux || input.dtype != DType::none) continue;
+    SCOPED_TRACE(input.name + " has 16 bits");
+    Answer actual = run(op_case, with_input_in_16_bits(op_case, input.name), arrays);
+    ASSERT_EQ(actual.outputs.size(), expected.outputs.size());
+    for (size_t i = 0; i < expected.outputs.size(); ++i)
+      actual.outputs[i] = actual.outputs[i].astype(expected.outputs[i].dtype());
+    expect_same(actual, expected, times(tolerance_of(DType::float16), op_case.slack));
   }
 }
 

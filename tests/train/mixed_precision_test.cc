@@ -82,8 +82,9 @@ TEST(MixedPrecision, DefinitionsOfOperatorsStateHowTheyAreComputed) {
   for (const char* op : {"elemwise_add", "_greater", "broadcast_mul", "broadcast_equal", "add_n", "Concat", "stack",
                          "dot", "batch_dot", "where"})
     EXPECT_EQ(precision(op), Precision::widest) << op;
-  for (const char* op : {"BatchNorm", "Pooling", "Activation", "LeakyReLU", "relu", "tanh", "_mul_scalar", "max",
-                         "Embedding", "Reshape", "Dropout"})
+  for (const char* op : {"LeakyReLU", "UpSampling"}) EXPECT_EQ(precision(op), Precision::narrowest) << op;
+  for (const char* op :
+       {"BatchNorm", "Pooling", "Activation", "relu", "tanh", "_mul_scalar", "max", "Embedding", "Reshape", "Dropout"})
     EXPECT_EQ(precision(op), Precision::as_given) << op;
 }
 
@@ -99,6 +100,35 @@ TEST(MixedPrecision, RulesNameOperatorsWithTheirAliases) {
   const Symbol net = mixed_precision(both, DType::float16, {.full = {"concat", "an operator of MXNet alone"}});
   EXPECT_EQ(sources_of(net, "both")[1], "b");
   EXPECT_EQ(count_of(net, "amp_cast"), 1);
+}
+
+TEST(MixedPrecision, AParameterDoesNotWidenTheData) {
+  const Symbol low = fc(var("data"), 4, "fc1");
+  const Symbol net = mixed_precision(leaky_relu(low, var("slope"), {.act_type = "prelu"}, "prelu"), DType::float16);
+  const auto executor = simple_bind(net, cpu(), {{"data", {2, 3}}}, {.grad_req = "null"});
+  EXPECT_EQ(executor->outputs()[0].dtype(), DType::float16);
+  EXPECT_EQ(executor->arg_dict().at("slope").dtype(), DType::float32);
+}
+
+// bfloat16 has 8 bits.
+TEST(MixedPrecision, LengthsAreExact) {
+  const int64_t steps = 300;
+  const Symbol lengths = var("lengths"), data = var("data");
+  const Symbol low = fully_connected(data, {.num_hidden = 1, .no_bias = true, .flatten = false}, "fc");
+  const RNN layer{.state_size = 1, .num_layers = 1, .mode = rnn_mode::rnn_relu, .use_sequence_length = true};
+  const Symbol layers[] = {sequence_mask(low, lengths, {.use_sequence_length = true}),
+                           rnn({low, var("weights"), var("state"), lengths}, layer)};
+  for (const Symbol& each : layers) {
+    const auto executor =
+        simple_bind(computed_in(each, DType::bfloat16), cpu(), {{"data", {steps, 1, 1}}}, {.grad_req = "null"});
+    for (const auto& [name, array] : executor->arg_dict()) {
+      EXPECT_EQ(array.dtype(), DType::float32) << name;
+      array.fill(name == "state" ? 0 : name == "lengths" ? steps - 1 : 1);
+    }
+    const std::vector<float> outputs = executor->forward(false)[0].to_vector<float>();
+    EXPECT_GT(outputs[static_cast<size_t>(steps - 2)], 0);
+    EXPECT_EQ(outputs[static_cast<size_t>(steps - 1)], 0);
+  }
 }
 
 TEST(MixedPrecision, AValueOfAParameterCanRequireFloat32) {
