@@ -53,7 +53,9 @@ class Probe final : public Grad {
 ProbedGradient probe_gradient(const Node& node) { return Probe(node).found(); }
 
 bool is_loss(const Node& node) {
-  return !node.is_variable() && node.op->gradient && !probe_gradient(node).reads_out_grad;
+  if (node.is_variable() || !node.op->gradient) return false;
+  const ProbedGradient found = probe_gradient(node);
+  return !found.reads_out_grad && !found.inputs_with_gradient.empty();
 }
 
 bool passes_gradient(const Node& node) {

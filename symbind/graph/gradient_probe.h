@@ -15,7 +15,7 @@ struct ProbedGradient {
 // Runs the gradient and discards what it builds. Of an operator that has one.
 ProbedGradient probe_gradient(const Node& node);
 
-// A loss has a gradient and does not read the one of its output: backward starts there.
+// A loss computes gradients without reading the one of its output: backward starts there.
 bool is_loss(const Node& node);
 // Does the node propagate a gradient to its inputs? Not a loss, and not a node without a gradient.
 bool passes_gradient(const Node& node);

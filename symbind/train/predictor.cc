@@ -161,8 +161,8 @@ struct Predictor::Impl {
             options.threads);
     Device::get(options.context);  // fails here when there is no such device
     if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : pool().cores;
-    args = chosen(arg_params, arguments, options.context);
-    const std::vector<std::string> states = symbol.list_auxiliary_states();
+    args = chosen(arg_params, computed.list_arguments(), options.context);
+    const std::vector<std::string> states = computed.list_auxiliary_states();
     aux = chosen(aux_params, states, options.context);
     std::vector<std::string> missing;
     for (const std::string& name : states)

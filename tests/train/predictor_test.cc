@@ -9,6 +9,7 @@
 
 #include "symbind/files/checkpoint.h"
 #include "symbind/graph/builder.h"
+#include "symbind/ops/all.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/networks.h"
@@ -95,6 +96,42 @@ TEST(Predictor, NeedsOnlyTheDataWhereItIsTheLabelToo) {
   const auto whole = simple_bind(net, cpu(), {{"data", {3, 2, 4}}}, {.grad_req = "null"});
   whole->copy_params_from(params);
   EXPECT_TRUE(same_bits(Predictor(net, params)(input)[0], whole->forward(false, {{"data", input}})[0]));
+}
+
+// A student that learns from a teacher, whose parameters a prediction does not need.
+TEST(Predictor, NeedsNoParametersThatOnlyTheLabelsDependOn) {
+  const Symbol data = Symbol::variable("data");
+  const Symbol student = fully_connected(data, {.num_hidden = 2}, "student");
+  const Symbol teacher = batch_norm(fully_connected(data, {.num_hidden = 2}, "teacher"), {}, "norm");
+  const Symbol net = linear_regression_output(student, stop_gradient(teacher));
+  NamedArrays params = {{"student_weight", testing::random_array({2, 4}, 1)},
+                        {"student_bias", testing::random_array({2}, 2)}};
+  const NDArray input = testing::random_array({3, 4}, 3);
+  const NDArray without = Predictor(net, params)(input)[0];
+  params.insert({{"teacher_weight", testing::random_array({2, 4}, 4)}, {"teacher_bias", zeros({2})}});
+  EXPECT_TRUE(same_bits(Predictor(net, params, {{"norm_moving_mean", zeros({2})}})(input)[0], without));
+  EXPECT_TRUE(same_bits(without, Predictor(student, params)(input)[0]));
+}
+
+// They have a gradient of zero, but are no losses.
+TEST(Predictor, ComputesWhatReadsAShapeAlone) {
+  const Symbol features = convolution(Symbol::variable("data"), {.kernel = {3, 3}, .num_filter = 4}, "conv");
+  const Symbol net = Symbol::group({multi_box_prior(features), arange_like(features, {.axis = 2})});
+  const NamedArrays params = {{"conv_weight", testing::random_array({4, 3, 3, 3}, 1)}, {"conv_bias", zeros({4})}};
+  const std::vector<NDArray> outputs = Predictor(net, params)(testing::random_array({1, 3, 8, 8}, 2));
+  EXPECT_EQ(outputs[0].shape(), (Shape{1, 36, 4}));
+  EXPECT_EQ(outputs[1].to_vector<float>(), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Predictor, ReturnsFloat32WhereNoGradientPasses) {
+  const Symbol scores = fully_connected(Symbol::variable("data"), {.num_hidden = 300, .no_bias = true}, "fc");
+  const Symbol net = Symbol::group({argmax(scores, {.axis = 1}), stop_gradient(scores), sign(scores)});
+  NDArray weight = zeros({300, 1});
+  weight(257, 0) = 1;
+  const Predictor predict(net, {{"fc_weight", weight}}, {}, {.compute_dtype = DType::bfloat16});
+  const std::vector<NDArray> outputs = predict(ones({1, 1}));
+  for (const NDArray& output : outputs) EXPECT_EQ(output.dtype(), DType::float32);
+  EXPECT_EQ(outputs[0].to_vector<float>(), std::vector<float>{257});
 }
 
 TEST(Predictor, ComputesIn16Bits) {
