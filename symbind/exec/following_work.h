@@ -20,8 +20,8 @@ class FollowingWork {
   virtual void queue() const = 0;
   // A launch has repeated what queue() recorded: the arrays it writes have new values.
   virtual void mark_written() const = 0;
-  // May it run while backward does? It then reads only inputs and results of forward, and writes nothing that backward
-  // or another piece reads.
+  // May it run while backward does? It then reads what was given to forward, except parameters, and results of forward;
+  // and it shares what it writes with no work but other pieces that follow forward, which keep their order.
   virtual bool follows_forward() const { return false; }
 };
 using FollowingWorkPtr = std::shared_ptr<const FollowingWork>;

@@ -13,16 +13,20 @@ DeviceCount::DeviceCount(Context context)
       parts_({MetricSums::most_parts, MetricSums::part_size}, context, DType::float64) {}
 
 // The flag is cleared before: what another thread adds in between is taken now, or its flag remains.
-std::optional<DeviceCount::Taken> DeviceCount::take() {
+std::optional<NDArray> DeviceCount::take_totals() {
   if (!added_.exchange(false)) return std::nullopt;
-  NDArray taken;
   try {
-    taken = invoke(take_metric_sums, {totals_})[0];
+    return invoke(take_metric_sums, {totals_})[0];
   } catch (...) {
     added_ = true;  // the device had no memory for the result, for instance: the next call takes all
     throw;
   }
-  const std::vector<double> totals = taken.to_vector<double>();
+}
+
+std::optional<DeviceCount::Taken> DeviceCount::take() {
+  const std::optional<NDArray> taken = take_totals();
+  if (!taken) return std::nullopt;
+  const std::vector<double> totals = taken->to_vector<double>();
   const auto whole = [&](int64_t index) {
     return static_cast<int64_t>(std::clamp(totals[static_cast<size_t>(index)], -0x1p63, 0x1.fffffffffffffp62));
   };
@@ -30,8 +34,6 @@ std::optional<DeviceCount::Taken> DeviceCount::take() {
                whole(MetricTotals::label), whole(MetricTotals::classes)};
 }
 
-void DeviceCount::discard() {
-  if (added_.exchange(false)) invoke(take_metric_sums, {totals_});
-}
+void DeviceCount::discard() { take_totals(); }
 
 }  // namespace symbind

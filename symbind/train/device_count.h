@@ -31,6 +31,8 @@ class DeviceCount {
   void discard();
 
  private:
+  std::optional<NDArray> take_totals();  // a copy of them, and sets them to zero; none: nothing was added
+
   const NDArray totals_, parts_;
   std::atomic<bool> added_ = false;
 };

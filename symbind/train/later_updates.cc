@@ -30,9 +30,9 @@ std::shared_ptr<DeviceCount> LaterUpdates::count_on(EvalMetric& metric, Context 
 }
 
 void LaterUpdates::add(EvalMetric& metric, Arrays arrays) {
-  const InUse use = metric.changing("update");
   LaterUpdates& updates = of(metric);
-  const std::lock_guard lock(updates.mutex_);
+  const std::lock_guard lock(updates.mutex_);  // first: a thread that reads the metric has both until it is done
+  const InUse use = metric.changing("update");
   updates.waiting_.push_back(std::move(arrays));
   updates.count_arrived(metric);
 }
@@ -51,14 +51,15 @@ void LaterUpdates::finish(EvalMetric& metric) {
   const auto has_added = [](const auto& entry) { return entry.second->has_added(); };
   if (counting_ || (waiting_.empty() && std::ranges::none_of(on_devices_, has_added))) return;
   // If another thread updates the metric, this fails before anything is taken, and all is counted later.
-  const InUse use = metric.changing("update");
+  const InUse use = metric.changing("get");
   while (!waiting_.empty()) count_first(metric);
   for (const auto& [context, on_device] : on_devices_)
     if (const auto taken = on_device->take()) count_taken(metric, *taken);
 }
 
-void LaterUpdates::discard() {
+void LaterUpdates::discard(EvalMetric& metric) {
   const std::lock_guard lock(mutex_);
+  const InUse use = metric.changing("reset");
   waiting_.clear();
   for (const auto& [context, on_device] : on_devices_) on_device->discard();
 }

@@ -26,7 +26,7 @@ class LaterUpdates {
   // What the metric counts on a device; allocated at the first call.
   static std::shared_ptr<DeviceCount> count_on(EvalMetric& metric, Context context);
   void finish(EvalMetric& metric);  // counts all
-  void discard();
+  void discard(EvalMetric& metric);
 
   // May it be updated later? Only metrics of the built-in classes themselves: a derived class may read its sums
   // anywhere.

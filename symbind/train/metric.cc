@@ -26,7 +26,7 @@ EvalMetric::EvalMetric(const EvalMetric& other) : EvalMetric(other.options_) { *
 EvalMetric& EvalMetric::operator=(const EvalMetric& other) {
   if (this == &other) return *this;
   other.finish_updates();
-  if (later_) later_->discard();
+  if (later_) later_->discard(*this);
   options_ = other.options_;
   set_sums({other.sum_metric_, other.num_inst_});
   set_global_sums({other.global_sum_metric_, other.global_num_inst_});
@@ -56,8 +56,8 @@ void EvalMetric::update_dict_later(const NamedList& labels, const NamedList& pre
 void EvalMetric::count_later_updates() const { later_->finish(const_cast<EvalMetric&>(*this)); }
 
 void EvalMetric::reset() {
+  if (later_) later_->discard(*this);
   const InUse use = changing("reset");
-  if (later_) later_->discard();
   reset_local();
   global_sum_metric_ = 0;
   global_num_inst_ = 0;

@@ -12,6 +12,7 @@ size_t StagedBatch::index_of(Device& device) {
 
 void StagedBatch::start(std::span<const Input> inputs, std::span<const NDArray> parts) {
   staged_.clear();
+  std::map<std::string, Staged> staged;
   std::map<size_t, std::vector<Upload::Source>> sources;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = inputs[i];
@@ -21,10 +22,11 @@ void StagedBatch::start(std::span<const Input> inputs, std::span<const NDArray> 
     const size_t at = index_of(device);
     if (!devices_[at].upload) continue;
     std::vector<Upload::Source>& here = sources[at];
-    staged_[input.name] = {input.given, input.slice, parts[i].shape(), from.version(), at, here.size()};
+    staged[input.name] = {input.given, input.slice, parts[i].shape(), from.version(), at, here.size()};
     here.push_back({parts[i].data(), parts[i].bytes()});
   }
   for (const auto& [at, all] : sources) devices_[at].upload->start(all);
+  staged_ = std::move(staged);  // nothing is, if a copy could not start
 }
 
 std::vector<bool> StagedBatch::deliver(std::span<const Input> inputs) {

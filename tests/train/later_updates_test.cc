@@ -1,7 +1,9 @@
 #include "symbind/train/later_updates.h"
 
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -180,6 +182,25 @@ TEST(LaterUpdates, AreNotLostWhenTheMetricIsReadDuringAnUpdateOfAnotherThread) {
   metric.update_dict({{"label", labels_of_batch(1)}}, {{"output", scores_of_batch(1)}});
   EXPECT_TRUE(failed);
   EXPECT_EQ(metric.sums().instances, 12);
+}
+
+TEST(LaterUpdates, TrainingWaitsForAThreadThatReadsTheMetric) {
+  Interrupted metric;
+  const auto while_another_thread_reads = [&](const std::function<void()>& train) {
+    LaterUpdates::add(metric, send(labels_of_batch(0), scores_of_batch(0)).arrays);
+    std::promise<void> reading;
+    metric.during_update = [&] {
+      reading.set_value();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    const std::jthread reader([&] { metric.get(); });
+    reading.get_future().wait();
+    train();
+  };
+  while_another_thread_reads([&] { LaterUpdates::add(metric, send(labels_of_batch(1), scores_of_batch(1)).arrays); });
+  EXPECT_EQ(metric.sums().instances, 12);
+  while_another_thread_reads([&] { metric.reset(); });
+  EXPECT_EQ(metric.sums().instances, 0);
 }
 
 class OwnEntropy final : public metric::CrossEntropy {

@@ -35,6 +35,7 @@ class OtherMemory final : public Device {
 
 struct Counts {
   int made = 0, started = 0, delivered = 0;
+  bool has_no_memory = false;
 };
 
 class CountedUpload final : public Upload {
@@ -43,6 +44,7 @@ class CountedUpload final : public Upload {
   void start(std::span<const Source> sources) override {
     ++counts_.started;
     buffers_.clear();
+    if (counts_.has_no_memory) fail("[memory] none");
     for (const Source& source : sources) {
       const auto* const begin = static_cast<const std::byte*>(source.data);
       buffers_.emplace_back(begin, begin + source.bytes);
@@ -133,6 +135,17 @@ TEST_F(StagedBatchTest, InputsMayBeOnSeveralDevices) {
   EXPECT_EQ(values(here), values(data));
   EXPECT_EQ(values(there), values(data));
   EXPECT_EQ(counts_.made, 2);
+}
+
+TEST_F(StagedBatchTest, ABatchThatCouldNotStartIsNotDelivered) {
+  const NDArray data = counted({4, 2}), target = on_device({4, 2});
+  start(data, {0, 4}, data, target);
+  counts_.has_no_memory = true;
+  EXPECT_TRUE(fails_with([&] { start(data, {0, 4}, data, target); }, "[memory] none"));
+  EXPECT_FALSE(deliver(data, {0, 4}, target));
+  counts_.has_no_memory = false;
+  start(data, {0, 4}, data, target);
+  EXPECT_TRUE(deliver(data, {0, 4}, target));
 }
 
 TEST_F(StagedBatchTest, AnArrayThatWasWrittenSinceIsNotDelivered) {
