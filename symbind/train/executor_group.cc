@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "symbind/exec/arithmetic.h"
 #include "symbind/exec/indexing.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/floating.h"
 #include "symbind/ops/image.h"
 #include "symbind/passes/infer.h"
 #include "symbind/train/counting_work.h"
@@ -225,28 +227,44 @@ std::vector<GradReq> DataParallelExecutorGroup::requests(const GradReqs& given) 
   return for_training_ ? given.resolve(arg_names_, defaults) : defaults;
 }
 
-// The types of the inputs. A label of integers is converted where the network computes with another type: then its type
-// is left to the network.
+namespace {
+
+// None: they contradict each other.
+std::optional<InferredTypes> inferred(const Symbol& symbol, const NamedTypes& types) {
+  try {
+    return infer_type(symbol, types);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Is every number of the type of integers exact in the other one? What is unknown becomes float32.
+bool holds(DType type, DType integers) { return type == DType::none || size_of(type) > 2 || size_of(integers) == 1; }
+
+}  // namespace
+
+// The types of the inputs. A label of integers is converted where the network computes with another type that holds it:
+// then its type is left to the network.
 NamedTypes DataParallelExecutorGroup::input_types(const Split& split) const {
-  NamedTypes types, labels;
+  NamedTypes types, whole_numbers;
   for (const DataDesc& description : split.data_shapes)
     if (contains(arg_names_, description.name)) types[description.name] = description.dtype;
   for (const DataDesc& description : split.label_shapes)
-    if (contains(arg_names_, description.name)) labels[description.name] = description.dtype;
-  const auto with = [&](const NamedTypes& added) {
-    NamedTypes all = types;
-    all.insert(added.begin(), added.end());
-    return all;
-  };
-  NamedTypes all = with(labels);
-  if (std::ranges::all_of(labels, [](const auto& label) { return is_floating(label.second); })) return all;
-  try {
-    infer_type(symbol_, all);
-    return all;
-  } catch (const Error&) {
-    std::erase_if(labels, [](const auto& label) { return !is_floating(label.second); });
-    return with(labels);
+    if (contains(arg_names_, description.name))
+      (is_floating(description.dtype) ? types : whole_numbers)[description.name] = description.dtype;
+  for (const auto& label : whole_numbers) {
+    NamedTypes with_label = types;
+    with_label.insert(label);
+    if (inferred(symbol_, with_label)) {
+      types = std::move(with_label);
+    } else if (const auto others = inferred(symbol_, types)) {  // none: binding reports what the others contradict
+      const auto at = static_cast<size_t>(std::ranges::find(arg_names_, label.first) - arg_names_.begin());
+      require(holds(others->args[at], label.second), "[bind] label '", label.first, "' is ", label.second,
+              ", but the network computes with it in ", others->args[at],
+              ", which would round it: cast to float32 before the loss");
+    }
   }
+  return types;
 }
 
 ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared) {
@@ -389,8 +407,7 @@ void DataParallelExecutorGroup::get_params(NamedArrays& arg_params, NamedArrays&
   const auto mean = [](const std::vector<NDArray>& arrays) {
     if (arrays.size() == 1) return arrays[0];
     NDArray sum = arrays[0].as_copy_in(cpu());
-    const DType dtype = sum.dtype();
-    if (dtype == DType::float16 || dtype == DType::bfloat16) sum = sum.astype(DType::float32);
+    if (is_half(sum.dtype())) sum = sum.astype(DType::float32);
     for (size_t i = 1; i < arrays.size(); ++i) sum += arrays[i].as_in_context(cpu()).astype(sum.dtype());
     sum /= static_cast<double>(arrays.size());
     return sum;

@@ -167,8 +167,8 @@ class DataParallelExecutorGroup {
   Split decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const;
   NamedShapes sliced_shapes(const Split& split, size_t device) const;
   std::vector<GradReq> requests(const GradReqs& given) const;
-  // Parameters that `shared` has are used from there; inputs and results are in the memory of the family.
   NamedTypes input_types(const Split& split) const;
+  // Parameters that `shared` has are used from there; inputs and results are in the memory of the family.
   ExecutorPtr bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared);
   std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();

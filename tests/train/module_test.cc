@@ -189,6 +189,29 @@ TEST(Module, LeavesTheTypeOfLabelsToNetworksThatReadIntegers) {
   EXPECT_EQ(module.exec_group()->execs()[0]->arg_dict().at("softmax_label").dtype(), DType::int32);
 }
 
+TEST(Module, RefusesLabelsThatTheNetworkWouldRound) {
+  const auto bind = [](DType data, DType label) {
+    Module module(small_network());
+    module.bind({{"data", {10, 4}, data}}, {{"softmax_label", {10}, label}});
+  };
+  for (const DType data : {DType::float16, DType::bfloat16}) {
+    bind(data, DType::uint8);
+    EXPECT_TRUE(fails_with([&] { bind(data, DType::int32); }, "label 'softmax_label' is int32", join("in ", data)));
+  }
+}
+
+TEST(Module, LeavesTheTypeOfOneLabelBesideAnotherThatIsConverted) {
+  const Symbol words = embedding(Symbol::variable("words"), Symbol::variable("words_weight"),
+                                 {.input_dim = 3, .output_dim = 3}, "embedded");
+  Module module(
+      softmax_output(fully_connected(Symbol::variable("data"), {.num_hidden = 3}, "fc1") + words, {}, "softmax"),
+      {.label_names = {"softmax_label", "words"}});
+  module.bind({{"data", {10, 4}}}, {{"softmax_label", {10}, DType::int32}, {"words", {10}, DType::int64}});
+  const auto type_of = [&](const char* name) { return module.exec_group()->execs()[0]->arg_dict().at(name).dtype(); };
+  EXPECT_EQ(type_of("softmax_label"), DType::float32);
+  EXPECT_EQ(type_of("words"), DType::int64);
+}
+
 TEST(Module, WarnsOfCallbacksThatWaitForAValidationThatNeverComes) {
   NDArrayIter data = batches();
   Module module(small_network());
