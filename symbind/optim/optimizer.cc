@@ -9,13 +9,12 @@
 #include "symbind/core/named_factories.h"
 #include "symbind/files/states.h"
 #include "symbind/graph/param.h"
+#include "symbind/ops/floating.h"
 #include "symbind/optim/arguments.h"
 #include "symbind/optim/rule_optimizer.h"
 
 namespace symbind {
 namespace {
-
-bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 NamedFactories<OptimizerFactory>& factories() {
   static NamedFactories<OptimizerFactory> all("optimizer", [](auto& built_in) {
@@ -60,14 +59,15 @@ Optimizer::Optimizer(const OptimizerParams& params) {
   require(!clip_global_norm || *clip_global_norm > 0,
           "[optimizer] clip_global_norm must be positive: ", clip_global_norm.value_or(0));
   if (lr_scheduler) {
-    if (rate && *rate != lr_scheduler->base_lr()) {
+    if (rate) {
+      const bool follows = lr_scheduler->follows_base_lr();
+      const double own = follows ? lr_scheduler->base_lr() : lr_scheduler->warm_up_final_lr();
       // A schedule at its default rate was given none, which is the usual case, so there is nothing to warn about.
-      if (!lr_scheduler->follows_base_lr())
+      if (*rate != own && !follows)
         log_warning("the optimizer's learning_rate, ", *rate,
-                    ", has no effect: the schedule begins at its own base_lr, ", lr_scheduler->base_lr());
-      else if (lr_scheduler->base_lr() != LRScheduler::default_base_lr)
-        log_warning("the learning rate of the schedule, ", lr_scheduler->base_lr(),
-                    ", is replaced by the optimizer's, ", *rate);
+                    ", does not change the schedule, whose curve begins at its own base_lr, ", own);
+      else if (*rate != own && own != LRScheduler::default_base_lr)
+        log_warning("the learning rate of the schedule, ", own, ", is replaced by the optimizer's, ", *rate);
       lr_scheduler->set_base_lr(*rate);
     }
     lr_ = lr_scheduler->base_lr();

@@ -67,6 +67,7 @@ class Optimizer {
   // Names of numbered parameters, and attributes (__lr_mult__, __wd_mult__) of named ones.
   void set_names(std::map<int64_t, std::string> idx2name, std::map<std::string, Attributes> attributes);
   const std::map<int64_t, std::string>& idx2name() const { return idx2name_; }
+  std::string name_of(const ParamKey& key) const;  // its name, or its number as text
   const std::map<std::string, Attributes>& attributes() const { return attributes_; }
   const std::map<ParamKey, double>& lr_mult() const { return lr_mult_; }
   const std::map<ParamKey, double>& wd_mult() const { return wd_mult_; }
@@ -128,8 +129,7 @@ class Optimizer {
 
  protected:
   explicit Optimizer(const OptimizerParams& params);
-  std::string name_of(const ParamKey& key) const;  // its name, or its number as text
-  bool uses_master(const NDArray& weight) const;   // a 16-bit weight, and multi_precision
+  bool uses_master(const NDArray& weight) const;  // a 16-bit weight, and multi_precision
   UpdateRule::StepOptions step_options() const {
     return {.rescale_grad = rescale_grad, .clip_gradient = clip_gradient};
   }

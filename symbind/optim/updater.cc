@@ -171,12 +171,6 @@ void Updater::set_states(std::string_view bytes, std::string_view source) {
   }
 }
 
-std::string Updater::name_of(const ParamKey& key) const {
-  const auto& names = optimizer_->idx2name();
-  const auto found = key.is_number() ? names.find(key.number()) : names.end();
-  return found == names.end() ? key.str() : found->second;
-}
-
 void Updater::set_states(const SavedStates& saved) {
   const InUse use = in_use("set_states");
   const std::string mine = optimizer_->name();
@@ -186,8 +180,8 @@ void Updater::set_states(const SavedStates& saved) {
   std::map<ParamKey, StateTree> states;
   for (const auto& [key, state] : saved.states) {
     const std::string form = form_of(state);
-    require(forms.empty() || std::ranges::find(forms, form) != forms.end(), "the state of ", name_of(key), " (", form,
-            ") does not fit: ", mine, " with its present arguments stores ", comma_separated(forms),
+    require(forms.empty() || std::ranges::find(forms, form) != forms.end(), "the state of ", optimizer_->name_of(key),
+            " (", form, ") does not fit: ", mine, " with its present arguments stores ", comma_separated(forms),
             "; was it saved with other arguments, such as a momentum?");
     states.insert_or_assign(key, state);
   }

@@ -49,7 +49,6 @@ class Updater {
 
  private:
   StateTree& state_of(const ParamKey& key, const NDArray& weight);
-  std::string name_of(const ParamKey& key) const;  // of the parameter, for messages
   std::vector<Update> updates_of(const std::vector<Item>& items);
   double clipping(const std::vector<Item>& items);
   InUse in_use(std::string_view call) const {
