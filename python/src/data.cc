@@ -538,19 +538,19 @@ void bind_ndarray_iter(nb::module_& m) {
   type.def(
       "__init__",
       [](NDArrayIter* self, nb::handle data, nb::handle label, int64_t batch_size, Truth shuffle,
-         const std::string& last_batch_handle, const std::string& data_name, const std::string& label_name,
-         const std::string& layout) {
+         const std::string& last_batch_handle, const std::string& data_name,
+         const std::optional<std::string>& label_name, const std::string& layout) {
         new (self) NDArrayIter(iterator_arrays_from(data, "data"), iterator_arrays_from(label, "label"),
                                {.batch_size = batch_size,
                                 .shuffle = shuffle,
                                 .last_batch_handle = last_batch_handle,
                                 .data_name = data_name,
-                                .label_name = label_name,
+                                .label_name = label_name.value_or(NDArrayIterOptions().label_name),
                                 .layout = layout});
       },
       nb::arg("data").none(), nb::arg("label").none() = nb::none(), nb::arg("batch_size") = 1,
       nb::arg("shuffle") = false, nb::arg("last_batch_handle") = "pad", nb::arg("data_name") = "data",
-      nb::arg("label_name") = "softmax_label", nb::arg("layout") = "NCHW");
+      nb::arg("label_name").none() = "softmax_label", nb::arg("layout") = "NCHW");
   def_iterator(type, BatchParts::none);
   type.def("hard_reset", &NDArrayIter::hard_reset, "Back to the beginning, leaving out what would be rolled over.")
       .def("iter_next", &NDArrayIter::iter_next)

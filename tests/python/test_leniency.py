@@ -359,6 +359,11 @@ def test_the_line_that_memory_tools_parse_is_where_they_look_for_it():
 # ---- arguments that have no effect
 
 
+def test_an_iterator_without_labels_may_give_them_no_name():
+    batches = mx.io.NDArrayIter(np.ones((4, 2)), None, 2, label_name=None)
+    assert batches.provide_label == [] and len(list(batches)) == 2
+
+
 def test_operators_without_parameters_take_any_argument(caplog):
     data = mx.nd.array([[1, -2]])
     with caplog.at_level(logging.WARNING):
