@@ -36,17 +36,18 @@ struct Case {
     return names;
   }
 
-  // A batch, on the host.
+  // A batch, on the host: the same in each call.
   NDArray random_data() const { return vocabulary > 0 ? whole_numbers(data, vocabulary) : normal_numbers(data); }
   NDArray random_labels() const { return whole_numbers(label_shape(), classes); }
 
  private:
-  static NDArray normal_numbers(const Shape& shape) {
-    return random::normal({.shape = Tuple(shape.begin(), shape.end())});
-  }
+  static NDArray normal_numbers(const Shape& shape) { return numbers(shape, std::normal_distribution<float>()); }
   static NDArray whole_numbers(const Shape& shape, int64_t below) {
+    return numbers(shape, std::uniform_int_distribution<int64_t>(0, below - 1));
+  }
+  template <class Distribution>
+  static NDArray numbers(const Shape& shape, Distribution number) {
     std::mt19937 random(1);
-    std::uniform_int_distribution<int64_t> number(0, below - 1);
     std::vector<float> values(static_cast<size_t>(shape.size()));
     for (float& value : values) value = static_cast<float>(number(random));
     return array(values, shape);
