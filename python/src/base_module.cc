@@ -116,17 +116,17 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
-// The steps from forward_backward to update_metric that are the C++ ones, between which gradients do not change.
+// A class in Python that overrides a step from forward_backward to update may change gradients or arrays there.
 Overlaps overlaps_of(nb::handle self, const BaseModule& module) {
   nb::handle base;
   if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
   if (dynamic_cast<const BucketingModule*>(&module)) base = nb::type<BucketingModule>();
   if (!base.is_valid()) return Overlaps::none;
   const Overrides overrides;
-  const auto is_own = [&](Overrides::Name step) { return overrides.find(self, base, step).is_valid(); };
+  const auto is_in_python = [&](Overrides::Name step) { return overrides.find(self, base, step).is_valid(); };
   for (const auto step : {Overrides::backward, Overrides::update, Overrides::forward_backward})
-    if (is_own(step)) return Overlaps::none;
-  return is_own(Overrides::update_metric) ? Overlaps::update : Overlaps::update_and_metric;
+    if (is_in_python(step)) return Overlaps::none;
+  return is_in_python(Overrides::update_metric) ? Overlaps::update : Overlaps::update_and_metric;
 }
 
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
