@@ -1,10 +1,8 @@
 #include "symbind/train/executor_group.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -18,7 +16,6 @@
 #include "symbind/exec/invoke.h"
 #include "symbind/ops/floating.h"
 #include "symbind/ops/image.h"
-#include "symbind/passes/infer.h"
 #include "symbind/train/counting_work.h"
 #include "symbind/train/loaded_input.h"
 #include "symbind/train/monitor.h"
@@ -50,12 +47,6 @@ void normalize(const NDArray& pixels, const PixelNormalization& by, const NDArra
   params.scale = by.scale;
   params.dtype = to.dtype();
   invoke(normalize_pixels, {pixels}, params, {.out = {to}});
-}
-
-std::vector<int> batch_axes(const std::vector<DataDesc>& descriptions) {
-  std::vector<int> axes;
-  for (const DataDesc& description : descriptions) axes.push_back(description.batch_axis());
-  return axes;
 }
 
 }  // namespace
@@ -107,7 +98,6 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
   require(!contexts_.empty(), "[executor group] at least one context is needed");
   require(workload_.size() == contexts_.size(), "[executor group] work_load_list has ", workload_.size(),
           " entries for ", contexts_.size(), " contexts");
-  for (const double load : workload_) require(load > 0, "[executor group] a work load must be positive: ", load);
   const DataParallelExecutorGroup* const shared = options.shared_group.get();
   require(!shared || shared->contexts_ == contexts_, "[executor group] a group on ", comma_separated(contexts_),
           " cannot share the memory of one on ", shared ? comma_separated(shared->contexts_) : "");
@@ -117,7 +107,7 @@ DataParallelExecutorGroup::DataParallelExecutorGroup(const Symbol& symbol, const
     output_layouts_.push_back(DataDesc::get_batch_axis(symbol[i].attr("__layout__")));
 
   family_ = shared ? shared->family_ : std::make_shared<Family>(contexts_.size());
-  split_ = decide_slices(options.data_shapes, options.label_shapes);
+  split_ = BatchSplit(options.data_shapes, options.label_shapes, workload_);
   grad_req_ = requests(options.grad_req);
   execs_ = bind_execs(split_, shared ? shared->execs_ : std::vector<ExecutorPtr>(contexts_.size()));
   bound_.push_front({split_.data_shapes, split_.label_shapes, execs_});
@@ -135,86 +125,6 @@ const std::vector<std::shared_ptr<NamedArrays>>& DataParallelExecutorGroup::shar
   return family_->inputs;
 }
 
-std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list) {
-  require(!work_load_list.empty(), "[executor group] at least one device is needed");
-  for (const double load : work_load_list) require(load > 0, "[executor group] a work load must be positive: ", load);
-  require(batch_size >= static_cast<int64_t>(work_load_list.size()), "[executor group] a batch of ", batch_size,
-          " cannot be split over ", work_load_list.size(), " devices");
-  const double total = std::accumulate(work_load_list.begin(), work_load_list.end(), 0.0);
-  std::vector<BatchSlice> slices;
-  int64_t begin = 0;
-  for (size_t i = 0; i < work_load_list.size(); ++i) {
-    const bool last = i + 1 == work_load_list.size();
-    // A half is rounded to the even number, as Python's round() does.
-    const auto share =
-        static_cast<int64_t>(std::nearbyint(work_load_list[i] * static_cast<double>(batch_size) / total));
-    const int64_t end = last ? batch_size : std::min(batch_size, begin + share);
-    require(end > begin, "[executor group] device ", i, " would get none of the ", batch_size,
-            " samples; its work load is too small");
-    slices.push_back({begin, end});
-    begin = end;
-  }
-  return slices;
-}
-
-namespace {
-
-void require_normalizable(const DataDesc& images) {
-  if (!images.normalization) return;
-  const auto& [mean, std, scale] = *images.normalization;
-  require(images.layout == "NCHW" && images.shape.rank() == 4, "[executor group] '", images.name,
-          "' is normalized on the devices, which needs the layout NCHW: it has the layout ", images.layout,
-          " and the shape ", images.shape);
-  require(is_floating(images.dtype), "[executor group] the network gets '", images.name,
-          "' normalized, in the type of its description, which must be a floating one, not ", images.dtype);
-  const auto fits = [&](const std::vector<double>& numbers) {
-    return numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == images.shape[1];
-  };
-  require(fits(mean) && fits(std), "[executor group] the mean and std that '", images.name,
-          "' is normalized by must be one number, or one per channel: mean (", comma_separated(mean), "), std (",
-          comma_separated(std), "), shape ", images.shape);
-  require(std::ranges::find(std, 0) == std.end(), "[executor group] '", images.name, "' is normalized by a std of 0: (",
-          comma_separated(std), ")");
-}
-
-}  // namespace
-
-DataParallelExecutorGroup::Split DataParallelExecutorGroup::decide_slices(
-    const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const {
-  require(!data_shapes.empty(), "[executor group] at least one data shape is needed");
-  int64_t batch_size = -1;
-  std::string first;
-  for (const auto* descriptions : {&data_shapes, &label_shapes})
-    for (const DataDesc& description : *descriptions) {
-      const int axis = description.batch_axis();
-      if (axis < 0) continue;
-      require(axis < description.shape.rank(), "[executor group] '", description.name, "' has the layout ",
-              description.layout, ", but the shape ", description.shape);
-      const int64_t size = description.shape[axis];
-      require(batch_size < 0 || size == batch_size, "[executor group] '", first, "' has a batch of ", batch_size, ", '",
-              description.name, "' one of ", size, ": ", description.shape);
-      if (batch_size < 0) first = description.name;
-      batch_size = size;
-    }
-  require(batch_size >= 0, "[executor group] no input has a batch axis");
-  for (const auto* descriptions : {&data_shapes, &label_shapes})
-    for (const DataDesc& description : *descriptions) require_normalizable(description);
-  std::vector<BatchSlice> slices = split_input_slice(batch_size, workload_);
-  return {batch_size, std::move(slices), data_shapes, label_shapes, batch_axes(data_shapes), batch_axes(label_shapes)};
-}
-
-NamedShapes DataParallelExecutorGroup::sliced_shapes(const Split& split, size_t device) const {
-  NamedShapes shapes;
-  const int64_t size = split.slices[device].end - split.slices[device].begin;
-  for (const auto* descriptions : {&split.data_shapes, &split.label_shapes})
-    for (const DataDesc& description : *descriptions) {
-      if (!contains(arg_names_, description.name)) continue;  // a label that the network does not use
-      const int axis = description.batch_axis();
-      shapes[description.name] = axis < 0 ? description.shape : description.shape.with(axis, size);
-    }
-  return shapes;
-}
-
 std::vector<GradReq> DataParallelExecutorGroup::requests(const GradReqs& given) const {
   std::vector<GradReq> defaults;
   for (const std::string& name : arg_names_) {
@@ -227,54 +137,15 @@ std::vector<GradReq> DataParallelExecutorGroup::requests(const GradReqs& given) 
   return for_training_ ? given.resolve(arg_names_, defaults) : defaults;
 }
 
-namespace {
-
-// None: they contradict each other.
-std::optional<InferredTypes> inferred(const Symbol& symbol, const NamedTypes& types) {
-  try {
-    return infer_type(symbol, types);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-// Is every number of the type of integers exact in the other one? What is unknown becomes float32.
-bool holds(DType type, DType integers) { return type == DType::none || size_of(type) > 2 || size_of(integers) == 1; }
-
-}  // namespace
-
-// The types of the inputs. A label of integers is converted where the network computes with another type that holds it:
-// then its type is left to the network.
-NamedTypes DataParallelExecutorGroup::input_types(const Split& split) const {
-  NamedTypes types, whole_numbers;
-  for (const DataDesc& description : split.data_shapes)
-    if (contains(arg_names_, description.name)) types[description.name] = description.dtype;
-  for (const DataDesc& description : split.label_shapes)
-    if (contains(arg_names_, description.name))
-      (is_floating(description.dtype) ? types : whole_numbers)[description.name] = description.dtype;
-  for (const auto& label : whole_numbers) {
-    NamedTypes with_label = types;
-    with_label.insert(label);
-    if (inferred(symbol_, with_label)) {
-      types = std::move(with_label);
-    } else if (const auto others = inferred(symbol_, types)) {  // none: binding reports what the others contradict
-      const auto at = static_cast<size_t>(std::ranges::find(arg_names_, label.first) - arg_names_.begin());
-      require(holds(others->args[at], label.second), "[bind] label '", label.first, "' is ", label.second,
-              ", but the network computes with it in ", others->args[at],
-              ", which would round it: cast to float32 before the loss");
-    }
-  }
-  return types;
-}
-
-ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared) {
-  NamedShapes shapes = sliced_shapes(split, device);
+ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const BatchSplit& split,
+                                                     const ExecutorPtr& shared) {
+  NamedShapes shapes = split.shapes_on(device, arg_names_);
   SimpleBindOptions options;
   std::vector<std::string> by_order;
   for (const GradReq request : grad_req_)
     by_order.emplace_back(request == GradReq::null ? "null" : request == GradReq::add ? "add" : "write");
   options.grad_req = by_order;
-  options.type_dict = input_types(split);
+  options.type_dict = split.types_in(symbol_);
   if (device < group2ctxs_.size()) options.group2ctx = group2ctxs_[device];
   options.options = compile_options_;
   options.shared_buffer = family_->inputs[device].get();
@@ -292,7 +163,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const Split&
   return simple_bind(symbol_, contexts_[device], shapes, options);
 }
 
-std::vector<ExecutorPtr> DataParallelExecutorGroup::bind_execs(const Split& split,
+std::vector<ExecutorPtr> DataParallelExecutorGroup::bind_execs(const BatchSplit& split,
                                                                const std::vector<ExecutorPtr>& shared) {
   std::vector<ExecutorPtr> made;
   for (size_t i = 0; i < contexts_.size(); ++i) made.push_back(bind_ith_exec(i, split, shared[i]));
@@ -365,7 +236,7 @@ void DataParallelExecutorGroup::reshape(const std::vector<DataDesc>& data_shapes
                                         const std::vector<DataDesc>& label_shapes) {
   const InUse use = in_use("reshape");
   if (data_shapes == split_.data_shapes && label_shapes == split_.label_shapes) return;
-  Split split = decide_slices(data_shapes, label_shapes);
+  BatchSplit split(data_shapes, label_shapes, workload_);
   const auto found = std::find_if(bound_.begin(), bound_.end(), [&](const BoundShapes& bound) {
     return bound_alike(bound.data_shapes, data_shapes) && bound_alike(bound.label_shapes, label_shapes);
   });

@@ -13,6 +13,7 @@
 #include "symbind/core/busy.h"
 #include "symbind/data/iterator.h"
 #include "symbind/exec/executor.h"
+#include "symbind/train/batch_split.h"
 #include "symbind/train/metric.h"
 
 namespace SYMBIND_API symbind {
@@ -21,16 +22,6 @@ class LoadedInput;
 class Monitor;
 struct ThreadPolicy;
 class DataParallelExecutorGroup;
-
-// The samples [begin, end) of a batch.
-struct BatchSlice {
-  int64_t begin = 0, end = 0;
-  friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
-};
-
-// Splits a batch over devices in proportion to their work loads: sizes are rounded, and the last device takes the rest.
-// Each gets at least one sample.
-std::vector<BatchSlice> split_input_slice(int64_t batch_size, const std::vector<double>& work_load_list);
 
 struct ExecutorGroupOptions {
   std::vector<Context> contexts;
@@ -156,21 +147,10 @@ class DataParallelExecutorGroup {
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this executor group", "call it from one thread");
   }
-  // How the inputs are divided.
-  struct Split {
-    int64_t batch_size = 0;
-    std::vector<BatchSlice> slices;
-    std::vector<DataDesc> data_shapes, label_shapes;
-    std::vector<int> data_layouts, label_layouts;
-  };
-  // The batch is cut by workload.
-  Split decide_slices(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes) const;
-  NamedShapes sliced_shapes(const Split& split, size_t device) const;
   std::vector<GradReq> requests(const GradReqs& given) const;
-  NamedTypes input_types(const Split& split) const;
   // Parameters that `shared` has are used from there; inputs and results are in the memory of the family.
-  ExecutorPtr bind_ith_exec(size_t device, const Split& split, const ExecutorPtr& shared);
-  std::vector<ExecutorPtr> bind_execs(const Split& split, const std::vector<ExecutorPtr>& shared);
+  ExecutorPtr bind_ith_exec(size_t device, const BatchSplit& split, const ExecutorPtr& shared);
+  std::vector<ExecutorPtr> bind_execs(const BatchSplit& split, const std::vector<ExecutorPtr>& shared);
   void collect_arrays();
   void follow();  // adopts the current buffers of the family
   // An array of a batch, and the array of an executor that its samples go to.
@@ -203,7 +183,7 @@ class DataParallelExecutorGroup {
   std::vector<GradReq> grad_req_;
   bool for_training_, inputs_need_grad_;
 
-  Split split_;
+  BatchSplit split_;
   std::vector<int> output_layouts_;
 
   std::vector<std::map<std::string, Context>> group2ctxs_;

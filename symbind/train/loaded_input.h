@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "symbind/core/ndarray.h"
-#include "symbind/train/executor_group.h"
+#include "symbind/train/batch_split.h"
 
 namespace symbind {
 

@@ -13,7 +13,7 @@
 
 #include "symbind/core/ndarray.h"
 #include "symbind/core/transfer.h"
-#include "symbind/train/executor_group.h"
+#include "symbind/train/batch_split.h"
 
 namespace symbind {
 

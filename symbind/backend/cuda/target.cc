@@ -180,7 +180,7 @@ std::unique_ptr<Captured> CudaTarget::capture_steps(Device& any_device, std::spa
                        return true;
                      }});
     for (const auto& [step, indices] : pieces)
-      all.push_back({step, [&add, &indices] { return std::ranges::all_of(indices, add); }});
+      all.push_back({step, [&add, &indices = indices] { return std::ranges::all_of(indices, add); }});
     std::ranges::stable_sort(all, {}, &JoinedWork::step);
     return record_steps(device.stream(), waits, run_step, all);
   };
