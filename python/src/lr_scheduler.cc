@@ -45,8 +45,8 @@ class PyScheduler final : public OpenScheduler {
     LRScheduler::set_base_lr(lr);
     if (rule_) rule_->set_base_lr(lr);
   }
-  bool follows_base_lr() const override {
-    return !rule_ || rule_->follows_base_lr() || Override(trampoline_, "__call__");
+  std::optional<double> fixed_lr() const override {
+    return rule_ && !Override(trampoline_, "__call__") ? rule_->fixed_lr() : std::nullopt;
   }
   std::map<std::string, double> state() const override { return rule_ ? rule_->state() : LRScheduler::state(); }
   void restore(const std::map<std::string, double>& state) override {

@@ -18,16 +18,18 @@ PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_sha
 // A single output itself, several as a list.
 nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
   if (data.size() > 1)
-    throw TypeError("a predictor takes one input by position, and several by name: predict(left=…, right=…)");
+    throw TypeError(
+        "a predictor takes one input by position, and several by name: predict(left=…, right=…), or a dict of them");
   if (data.size() == 1 && inputs.size() > 0) throw TypeError("inputs are given by position or by name, not both");
   std::vector<NDArray> outputs;
-  if (data.size() == 1) {
+  if (data.size() == 1 && !nb::isinstance<nb::dict>(data[0])) {
     const NDArray array = array_from(data[0], cpu());
     const ReleaseGil release;
     outputs = self(array);
   } else {
     NamedArrays arrays;
-    for (auto [name, value] : inputs) arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
+    for (auto [name, value] : data.size() == 1 ? nb::cast<nb::dict>(data[0]) : nb::dict(inputs))
+      arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
     const ReleaseGil release;
     outputs = self(arrays);
   }
@@ -62,7 +64,8 @@ void bind_predictor(nb::module_& m) {
           nb::arg("ctx").none() = nb::none(), nb::arg("max_concurrent") = 0, nb::arg("max_shapes") = 16,
           nb::arg("threads") = 0, nb::arg("compute_dtype").none() = nb::none(), "From a network and its parameters.")
       .def("__call__", &call, nb::arg("data"), nb::arg("inputs"),
-           "The outputs for one input, or for several by name: NDArrays, or anything that NumPy converts to an array.")
+           "The outputs for one input, or for several by name or in a dict: NDArrays, or anything that NumPy converts "
+           "to an array.")
       .def_prop_ro("symbol", &Predictor::symbol)
       .def_prop_ro("input_names", &Predictor::input_names)
       .def_prop_ro("output_names", &Predictor::output_names)

@@ -94,6 +94,10 @@ class Inferred<DType> {
   DType get() const { return value_; }
   bool known() const { return value_ != DType::none; }
   void meet(DType other);
+  // For an input of another type than the others, such as lengths: this type, unless another one is known.
+  void default_to(DType type) {
+    if (!known()) meet(type);
+  }
 
  private:
   Types& all_;
@@ -141,7 +145,7 @@ enum class Precision {
   low,        // in 16 bits: it is fast there, and accumulates in float32
   full,       // in float32: it loses digits, or overflows, in 16 bits
   widest,     // in the widest type among its inputs
-  narrowest,  // in the narrowest: a parameter of float32 does not widen the data
+  narrowest,  // in the narrowest: the other input is a parameter, which does not widen the data
 };
 
 class OpDef {
@@ -213,7 +217,8 @@ class OpDef {
   std::function<Names(const void* params)> ignored_inputs;
   std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
   Precision precision = Precision::as_given;
-  Names full_precision_inputs;  // mixed precision computes them in float32 whatever the others' types: lengths, indices
+  // Mixed precision computes them in float32 whatever the types of the others: lengths, parameters of BatchNorm.
+  Names full_precision_inputs;
   // Full precision where a parameter has one of these values, whatever `precision` is; no name: never.
   struct ParameterValues {
     std::string parameter;

@@ -24,7 +24,7 @@ Op<P>& with_batch_norm_fields(Op<P>& op) {
              "for quantized networks: accepted for compatibility and ignored");
 }
 
-// Their moving statistics and outputs. Inputs are set before.
+// Their moving statistics, outputs, and inputs of full precision. The inputs are set before.
 template <class P>
 Op<P>& with_batch_norm_results(Op<P>& op) {
   return op.aux({"moving_mean", "moving_var"})

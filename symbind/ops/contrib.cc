@@ -5,6 +5,7 @@
 #include "symbind/graph/define.h"
 #include "symbind/ops/cast.h"
 #include "symbind/ops/elementwise.h"
+#include "symbind/ops/floating.h"
 #include "symbind/ops/math.h"
 
 namespace symbind {
@@ -57,11 +58,15 @@ OpDef define(Op<GradientMultiplier> op) {
 }
 
 OpDef define(Op<IdentityLike> op) {
-  return op.doc("The identity of lhs, which has the shape and type of rhs; of rhs nothing else is read.")
-      .precision(Precision::narrowest)
+  return op.doc("The identity of lhs, which has the shape of rhs; of rhs nothing else is read.")
       .inputs({"lhs", "rhs"})
       .shape_only({"rhs"})
       .view()
+      .infer_type([](const IdentityLike&, Types& t) {
+        t["lhs"].meet(t.output());
+        t.output().meet(t["lhs"]);
+        t["rhs"].default_to(at_least_float32(t.output()));
+      })
       .gradient([](const IdentityLike&, Grad& g) { g.set("lhs", g.out_grad()); });
 }
 

@@ -34,8 +34,8 @@ OpDef define(Op<LinalgPotrf> op) {
           "Cholesky factorization of symmetric positive definite matrices A (batch…, n, n): the output is lower "
           "triangular, and its product with its transpose is A. The lower triangle of A is read. A matrix that is not "
           "positive definite is an error on a CPU and gives NaN on a GPU.")
-      // ½ · L⁻ᵀ · mirror(Lᵀ · dL) · L⁻¹
       .precision(Precision::full)
+      // ½ · L⁻ᵀ · mirror(Lᵀ · dL) · L⁻¹
       .gradient([](const LinalgPotrf&, Grad& g) {
         const Symbol l = g.output();
         const Symbol middle = mirrored(linalg_gemm2(l, g.out_grad(), {.transpose_a = true}), 0.5);
@@ -49,8 +49,8 @@ OpDef define(Op<LinalgPotri> op) {
       .doc(
           "Inverse from a Cholesky factor: (A · Aᵀ)⁻¹ of lower triangular matrices A (batch…, n, n). A zero on a "
           "diagonal is an error on a CPU and gives infinities on a GPU.")
-      // The lower triangle of -W · (dW + dWᵀ) · L⁻ᵀ
       .precision(Precision::full)
+      // The lower triangle of -W · (dW + dWᵀ) · L⁻ᵀ
       .gradient([](const LinalgPotri&, Grad& g) {
         const Symbol product = linalg_gemm2(g.output(), plus_transpose(g.out_grad()));
         const Symbol solved = linalg_trsm(g.input("A"), product, {.transpose = true, .rightside = true});
@@ -126,8 +126,8 @@ OpDef define(Op<LinalgInverse> op) {
   return of_square(op)
       .aliases({"linalg_inverse"})
       .doc("Inverse of matrices A (batch…, n, n). A singular matrix is an error on a CPU and gives NaN on a GPU.")
-      // -Wᵀ · dW · Wᵀ
       .precision(Precision::full)
+      // -Wᵀ · dW · Wᵀ
       .gradient([](const LinalgInverse&, Grad& g) {
         const Symbol w = g.output();
         const Symbol left = linalg_gemm2(w, g.out_grad(), {.transpose_a = true, .alpha = -1});

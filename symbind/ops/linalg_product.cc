@@ -181,8 +181,8 @@ OpDef define(Op<LinalgTrsm> op) {
           "Solves a triangular system: the output X with op(A) · X = alpha · B, where op is the matrix or its "
           "transpose. A is (batch…, m, m), B and X are (batch…, m, n); with rightside X · op(A) = alpha · B of B "
           "(batch…, n, m). A zero on the diagonal of A gives infinities.")
-      // With G = op(A)⁻ᵀ · dX: dB = alpha · G, d(op(A)) = -G · Xᵀ.
       .precision(Precision::full)
+      // With G = op(A)⁻ᵀ · dX: dB = alpha · G, d(op(A)) = -G · Xᵀ.
       .gradient([](const LinalgTrsm& p, Grad& g) {
         const LinalgTrsm turned{.transpose = !p.transpose, .rightside = p.rightside, .lower = p.lower};
         const Symbol solved = linalg_trsm(g.input("A"), g.out_grad(), turned);

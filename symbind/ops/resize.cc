@@ -49,7 +49,6 @@ OpDef define(Op<BilinearResize2D> op) {
       .doc(
           "Resizes images by bilinear interpolation: data is (n, channels, rows, columns), the output (n, channels, "
           "height, width).")
-      .precision(Precision::narrowest)
       .param(&BilinearResize2D::height, "height", "rows of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::width, "width", "columns of the output with mode 'size'", between(1, most))
       .param(&BilinearResize2D::scale_height, "scale_height",
@@ -95,7 +94,7 @@ OpDef define(Op<BilinearResize2D> op) {
         t["data"].meet(t.output());
         t.output().meet(t["data"]);
         require_floating(t, "data", t["data"]);
-        if (is_like(p)) t["like"].meet(t["data"]);
+        if (is_like(p)) t["like"].default_to(at_least_float32(t["data"]));
       })
       .gradient([](const BilinearResize2D& p, Grad& g) {
         g.set("data", bilinear_resize_2d_grad(g.out_grad(), g.input("data"), {.align_corners = p.align_corners}));

@@ -130,10 +130,8 @@ void infer_types(const RNN& p, Types& t) {
   if (type == DType::none) return;
   require_floating(t, "data", type);
   for (const std::string& name : inputs)
-    if (name != "sequence_length")
-      t[name].meet(type);
-    else if (!t[name].known())
-      t[name].meet(at_least_float32(type));
+    if (name != "sequence_length") t[name].meet(type);
+  if (p.use_sequence_length) t["sequence_length"].default_to(at_least_float32(type));
   for (size_t i = 0; i < outputs; ++i) t.output(i).meet(type);
   t.output(outputs).meet(at_least_float32(type));  // the data for the gradient
 }

@@ -25,7 +25,7 @@ void infer_types(Types& t, const char* data_name, bool has_lengths) {
   auto data = t[data_name];
   data.meet(t.output().get());
   t.output().meet(data.get());
-  if (has_lengths && !t["sequence_length"].known()) t["sequence_length"].meet(at_least_float32(data));
+  if (has_lengths) t["sequence_length"].default_to(at_least_float32(data));
 }
 
 // One length for each sequence of data.

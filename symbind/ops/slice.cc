@@ -4,6 +4,7 @@
 
 #include "symbind/graph/define.h"
 #include "symbind/ops/elementwise.h"
+#include "symbind/ops/floating.h"
 
 namespace symbind {
 namespace {
@@ -234,7 +235,6 @@ OpDef define(Op<Crop> op) {
         return p.num_args == 1 ? Names{"arg0"} : Names{"arg0", "arg1"};
       })
       .shape_only({"arg1"})
-      .precision(Precision::narrowest)
       .infer_shape([](const Crop& p, Shapes& s) {
         s.input(0).meet(Shape::of_rank(4));
         const Shape& data = s.input(0);
@@ -244,6 +244,11 @@ OpDef define(Op<Crop> op) {
           shape[axis] = p.num_args == 2 ? s.input(1)[axis] : p.h_w[static_cast<size_t>(axis - 2)];
         s.output().meet(shape);
         if (data.known() && shape.known()) range_of(p, data, shape, s.where());
+      })
+      .infer_type([](const Crop& p, Types& t) {
+        t.input(0).meet(t.output());
+        t.output().meet(t.input(0));
+        if (p.num_args == 2) t.input(1).default_to(at_least_float32(t.output()));
       })
       .gradient([](const Crop& p, Grad& g) { g.set(0, crop_grad(g.out_grad(), g.input(0), {p})); });
 }

@@ -71,7 +71,8 @@ OpDef define(Op<UpSampling> op) {
   return fields(op)
       .doc("Enlarges images (n, channels, rows, columns) to (n, channels, rows · scale, columns · scale).")
       .memory_bound()
-      .precision(Precision::narrowest)
+      .precision(Precision::widest)
+      .full_precision_if("sample_type", {"bilinear"})
       .variadic(&UpSampling::num_args, "num_args")
       .inputs([](const UpSampling& p) { return is_bilinear(p) ? size_t{2} : count_of(p.num_args); },
               [](const UpSampling& p, size_t index) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class LRScheduler {
   virtual double operator()(int64_t num_update);
   double base_lr() const { return base_lr_; }
   virtual void set_base_lr(double lr);
-  virtual bool follows_base_lr() const { return true; }  // false: set_base_lr() does not change the rates to come
+  // The rate that the schedule begins at whatever set_base_lr() is given; none: it follows base_lr().
+  virtual std::optional<double> fixed_lr() const { return std::nullopt; }
 
   // Its current state, by name, so that training can be resumed exactly; `first_lr` is the initial rate.
   virtual std::map<std::string, double> state() const;
@@ -115,7 +117,7 @@ class MultiFactorScheduler : public LRScheduler {
 class CurveScheduler : public LRScheduler {
  public:
   CurveScheduler(const char* who, int64_t max_update, double base_lr, double final_lr, const WarmUp& warm_up);
-  bool follows_base_lr() const override { return false; }  // the curve begins where it was made to, as in MXNet
+  std::optional<double> fixed_lr() const override { return first_lr_; }  // as in MXNet
 
  protected:
   virtual double curve(double part) const = 0;

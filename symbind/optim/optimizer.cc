@@ -60,10 +60,10 @@ Optimizer::Optimizer(const OptimizerParams& params) {
           "[optimizer] clip_global_norm must be positive: ", clip_global_norm.value_or(0));
   if (lr_scheduler) {
     if (rate) {
-      const bool follows = lr_scheduler->follows_base_lr();
-      const double own = follows ? lr_scheduler->base_lr() : lr_scheduler->warm_up_final_lr();
+      const std::optional<double> fixed = lr_scheduler->fixed_lr();
+      const double own = fixed.value_or(lr_scheduler->base_lr());
       // A schedule at its default rate was given none, which is the usual case, so there is nothing to warn about.
-      if (*rate != own && !follows)
+      if (*rate != own && fixed)
         log_warning("the optimizer's learning_rate, ", *rate,
                     ", does not change the schedule, whose curve begins at its own base_lr, ", own);
       else if (*rate != own && own != LRScheduler::default_base_lr)

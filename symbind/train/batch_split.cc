@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/ops/floating.h"
 #include "symbind/train/names.h"
 
 namespace symbind {
@@ -103,16 +104,26 @@ NamedShapes BatchSplit::shapes_on(size_t device, const std::vector<std::string>&
 namespace {
 
 // None: they contradict each other.
-std::optional<InferredTypes> inferred(const Symbol& symbol, const NamedTypes& types) {
+std::optional<InferredTypes> inferred(const Symbol& network, const NamedTypes& types) {
   try {
-    return infer_type(symbol, types);
+    return infer_type(network, types);
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-// Is every number of the type of integers exact in the other one? What is unknown becomes float32.
-bool holds(DType type, DType integers) { return type == DType::none || size_of(type) > 2 || size_of(integers) == 1; }
+// The type in which a network computes with an input that is described with another type, which contradicts the network
+// or the other inputs. None: with that one.
+std::optional<DType> type_instead(const Symbol& network, const NamedTypes& others,
+                                  const NamedTypes::value_type& described) {
+  NamedTypes all = others;
+  all.insert(described);
+  if (inferred(network, all)) return std::nullopt;
+  const auto without = inferred(network, others);
+  if (!without) return std::nullopt;
+  const std::vector<std::string> arguments = network.list_arguments();
+  return without->args[static_cast<size_t>(std::ranges::find(arguments, described.first) - arguments.begin())];
+}
 
 }  // namespace
 
@@ -125,16 +136,12 @@ NamedTypes BatchSplit::types_in(const Symbol& network) const {
     if (contains(arguments, description.name))
       (is_floating(description.dtype) ? types : whole_numbers)[description.name] = description.dtype;
   for (const auto& label : whole_numbers) {
-    NamedTypes with_label = types;
-    with_label.insert(label);
-    if (inferred(network, with_label)) {
-      types = std::move(with_label);
-    } else if (const auto others = inferred(network, types)) {  // none: binding reports what the others contradict
-      const auto at = static_cast<size_t>(std::ranges::find(arguments, label.first) - arguments.begin());
-      require(holds(others->args[at], label.second), "[bind] label '", label.first, "' is ", label.second,
-              ", but the network computes with it in ", others->args[at],
-              ", which would round it: cast to float32 before the loss");
-    }
+    const std::optional<DType> instead = type_instead(network, types, label);
+    const bool is_converted = instead && (*instead == DType::none || is_floating(*instead));
+    if (!is_converted) types.insert(label);  // binding reports the contradiction, if there is one
+    require(!is_converted || !is_half(*instead) || size_of(label.second) == 1, "[bind] label '", label.first, "' is ",
+            label.second, ", but the network computes with it in ", instead.value_or(DType::none),
+            ", which would round it: cast to float32 before the loss");
   }
   return types;
 }

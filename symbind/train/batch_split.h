@@ -30,8 +30,8 @@ struct BatchSplit {
 
   // Of the inputs that are among the arguments: a network need not use every label.
   NamedShapes shapes_on(size_t device, const std::vector<std::string>& arguments) const;
-  // A label of integers is converted where the network computes with another type that holds it: then its type is left
-  // to the network. Where that type would round it, this fails.
+  // A label of integers is converted where the network computes with it in float32 or float64: then its type is left to
+  // the network. Half precision would round it, so that this fails.
   NamedTypes types_in(const Symbol& network) const;
 
   int64_t batch_size = 0;

@@ -10,6 +10,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/graph/rewriting.h"
 #include "symbind/ops/amp.h"
+#include "symbind/ops/elementwise.h"
 #include "symbind/ops/floating.h"
 #include "symbind/train/names.h"
 
@@ -206,8 +207,13 @@ bool computes_in_16_bits(DType compute_dtype) {
 Symbol computed_in(const Symbol& network, DType target) {
   std::vector<Entry> outputs = mixed_precision(network, target).entries();
   Casts casts;
-  for (Entry& output : outputs)
-    if (!is_loss(*output.node)) output = casts.float32_or_variable(output);
+  for (Entry& output : outputs) {
+    const Node& node = *output.node;
+    if (node.is_variable() || is_loss(node)) continue;
+    const Entry cast = casts.get(output, DType::float32);
+    // The cast of an output without a gradient has none either: backward() needs no gradient for it.
+    output = passes_gradient(node) ? cast : stop_gradient(Symbol({cast})).entries()[0];
+  }
   return Symbol(std::move(outputs));
 }
 

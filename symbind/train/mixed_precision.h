@@ -16,7 +16,7 @@ struct PrecisionRules {
   std::vector<std::string> low{};        // in the 16-bit type: they accumulate in float32
   std::vector<std::string> full{};       // in float32: they lose digits, or overflow, in 16 bits
   std::vector<std::string> widest{};     // their inputs are cast to the widest type among them
-  std::vector<std::string> narrowest{};  // and to the narrowest: a parameter of float32 does not widen the data
+  std::vector<std::string> narrowest{};  // and to the narrowest: the other input is a parameter
   // In float32 where a parameter has one of these values.
   struct Condition {
     std::string op, parameter;

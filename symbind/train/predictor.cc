@@ -293,7 +293,7 @@ Predictor::~Predictor() = default;
 
 std::vector<NDArray> Predictor::operator()(const NDArray& input) const {
   require(impl_->inputs.size() == 1, "[Predictor] the network has ", impl_->inputs.size(), " inputs (",
-          comma_separated(impl_->inputs), "): give them by name");
+          comma_separated(impl_->inputs), "): give them by name, or as parameters where they are some");
   require(bool(input), "[Predictor] the input is an empty array");
   return impl_->run({&input});
 }

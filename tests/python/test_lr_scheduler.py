@@ -220,6 +220,11 @@ def test_a_rate_that_a_schedule_does_not_follow_is_reported(caplog):
             caplog.text
         )
         assert schedule(0) == 0.01  # as in MXNet
+    caplog.clear()
+    schedule = mx.lr_scheduler.CosineScheduler(100, base_lr=0.1, warmup_steps=10)
+    schedule.warmup_final_lr = 0.2
+    mx.optimizer.SGD(learning_rate=0.1, lr_scheduler=schedule)
+    assert caplog.text == "" and schedule(10) == 0.1
 
     class Doubled(mx.lr_scheduler.PolyScheduler):
         def __call__(self, num_update):

@@ -67,6 +67,8 @@ def test_it_serves_threads(model):
 def test_several_inputs_and_outputs():
     left, right = mx.sym.Variable("left"), mx.sym.Variable("right")
     predict = mx.Predictor(mx.sym.Group([left + right, left * right]), {})
+    total, product = predict({"left": [1, 2], "right": [10, 20]})
+    assert total.asnumpy().tolist() == [11, 22]
     total, product = predict(left=[1, 2], right=[10, 20])
     assert total.asnumpy().tolist() == [11, 22]
     assert product.asnumpy().tolist() == [10, 40]

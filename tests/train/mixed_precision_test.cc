@@ -82,7 +82,7 @@ TEST(MixedPrecision, DefinitionsOfOperatorsStateHowTheyAreComputed) {
   for (const char* op : {"elemwise_add", "_greater", "broadcast_mul", "broadcast_equal", "add_n", "Concat", "stack",
                          "dot", "batch_dot", "where"})
     EXPECT_EQ(precision(op), Precision::widest) << op;
-  for (const char* op : {"LeakyReLU", "UpSampling"}) EXPECT_EQ(precision(op), Precision::narrowest) << op;
+  EXPECT_EQ(precision("LeakyReLU"), Precision::narrowest);
   for (const char* op :
        {"BatchNorm", "Pooling", "Activation", "relu", "tanh", "_mul_scalar", "max", "Embedding", "Reshape", "Dropout"})
     EXPECT_EQ(precision(op), Precision::as_given) << op;
@@ -108,6 +108,38 @@ TEST(MixedPrecision, AParameterDoesNotWidenTheData) {
   const auto executor = simple_bind(net, cpu(), {{"data", {2, 3}}}, {.grad_req = "null"});
   EXPECT_EQ(executor->outputs()[0].dtype(), DType::float16);
   EXPECT_EQ(executor->arg_dict().at("slope").dtype(), DType::float32);
+}
+
+TEST(MixedPrecision, AnInputReadForItsShapeAloneDoesNotNarrowTheData) {
+  const Symbol data = var("data"), low = amp_cast(var("like"), {.dtype = DType::float16});
+  for (const Symbol& net : {crop({data, low}, {.num_args = 2}), bilinear_resize_2d(data, low, {.mode = "like"})}) {
+    const auto executor = simple_bind(mixed_precision(net, DType::float16), cpu(),
+                                      {{"data", {1, 1, 2, 2}}, {"like", {1, 1, 2, 2}}}, {.grad_req = "null"});
+    executor->arg_dict().at("data").fill(100'000);
+    EXPECT_EQ(executor->forward(false)[0].to_vector<float>(), std::vector<float>(4, 100'000));
+  }
+}
+
+TEST(MixedPrecision, TrainsBesideOutputsWithoutAGradient) {
+  const Symbol scores = fc(var("data"), 4, "fc");
+  const Symbol net = Symbol::group(
+      {softmax_output(scores, {}, "softmax"), stop_gradient(scores), argmax(scores, {.axis = 1}), shape_array(scores)});
+  const NDArray data = random_array({8, 3}, 1), labels = array({0, 1, 2, 3, 0, 1, 2, 3});
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    Module module(net, {.compute_dtype = type});
+    module.bind({{"data", {8, 3}}}, {{"softmax_label", {8}}});
+    module.init_params();
+    module.init_optimizer();
+    const NDArray before = module.get_params().arg_params.at("fc_bias").copy();
+    for (int step = 0; step < 5; ++step) {  // the first steps of float16 overflow
+      module.forward_backward({.data = {data}, .label = {labels}});
+      module.update();
+    }
+    EXPECT_FALSE(same_bits(module.get_params().arg_params.at("fc_bias"), before));
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(module.get_outputs()[i].dtype(), DType::float32) << i;
+    EXPECT_EQ(module.get_outputs()[3].dtype(), DType::int64);
+    EXPECT_EQ(module.output_names(), net.list_outputs());
+  }
 }
 
 // bfloat16 has 8 bits.

@@ -200,6 +200,14 @@ TEST(Module, RefusesLabelsThatTheNetworkWouldRound) {
   }
 }
 
+TEST(Module, RefusesLabelsOfDifferentIntegersThatAreAdded) {
+  Module module(make_loss(Symbol::variable("data") *
+                          cast(Symbol::variable("a") + Symbol::variable("b"), {.dtype = DType::float32})),
+                {.label_names = {"a", "b"}});
+  const auto bind = [&] { module.bind({{"data", {4}}}, {{"a", {4}, DType::int32}, {"b", {4}, DType::int64}}); };
+  EXPECT_TRUE(fails_with(bind, "int64", "int32"));
+}
+
 TEST(Module, LeavesTheTypeOfOneLabelBesideAnotherThatIsConverted) {
   const Symbol words = embedding(Symbol::variable("words"), Symbol::variable("words_weight"),
                                  {.input_dim = 3, .output_dim = 3}, "embedded");
