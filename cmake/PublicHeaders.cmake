@@ -73,6 +73,7 @@ set(SYMBIND_PUBLIC_HEADERS
   passes/infer.h
   passes/own_operator.h
   train/base_module.h
+  train/batch_split.h
   train/bucketing.h
   train/callback.h
   train/executor_group.h
