@@ -1,17 +1,9 @@
 #include "symbind/backend/cuda/memory_pool.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "symbind/backend/cuda/check.h"
+#include "symbind/backend/pooled_size.h"
 
 namespace symbind::cuda_backend {
-
-size_t Pool::rounded(size_t bytes) {
-  constexpr size_t least = 512;
-  const size_t step = std::max(least, std::bit_floor(bytes) / 8);
-  return std::max(least, (bytes + step - 1) / step * step);
-}
 
 void* Pool::allocate_block(size_t bytes) const {
   void* data = nullptr;
@@ -34,7 +26,7 @@ void Pool::free_block(void* data) const noexcept {
 }
 
 void* Pool::allocate(size_t bytes) {
-  const size_t size = rounded(bytes);
+  const size_t size = pooled_size(bytes);
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = blocks_.find(size); found != blocks_.end() && !found->second.empty()) {
@@ -52,7 +44,7 @@ void* Pool::allocate(size_t bytes) {
 
 void Pool::release(void* data, size_t bytes) noexcept {
   if (!data) return;
-  const size_t size = rounded(bytes);
+  const size_t size = pooled_size(bytes);
   const std::lock_guard lock(mutex_);
   blocks_[size].push_back(data);
   pooled_bytes_ += static_cast<int64_t>(size);

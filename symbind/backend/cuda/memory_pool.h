@@ -1,5 +1,4 @@
-// A memory pool: released blocks are stored by size and reused. Sizes are rounded so that at most an
-// eighth is wasted and similar sizes share blocks.
+// A memory pool: released blocks are stored by size (pooled_size.h) and reused.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +25,13 @@ class Pool {
   int64_t pooled_bytes() const;
 
  private:
-  static size_t rounded(size_t bytes);
   void* allocate_block(size_t bytes) const;
   void free_block(void* data) const noexcept;
 
   Kind kind_;
   int device_id_;
   mutable std::mutex mutex_;
-  std::unordered_map<size_t, std::vector<void*>> blocks_;  // by rounded size
+  std::unordered_map<size_t, std::vector<void*>> blocks_;  // by pooled size
   int64_t pooled_bytes_ = 0;
 };
 
