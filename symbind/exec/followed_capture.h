@@ -4,6 +4,7 @@
 // one takes as long as some steps.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,7 +32,10 @@ class FollowedCapture {
     runs_before_capture_ *= 2;
     captured_ = capture(work);
     can_capture_ = captured_ != nullptr;
-    if (captured_) work_ = work;
+    if (!captured_) return nullptr;
+    work_ = work;
+    follows_forward_.clear();
+    for (const FollowingWorkPtr& each : work) follows_forward_.push_back(each->follows_forward());
     return captured_.get();
   }
   // Nothing follows this run: the arrays of the work are not kept for another.
@@ -46,7 +50,7 @@ class FollowedCapture {
 
  private:
   bool take(const std::vector<FollowingWorkPtr>& work) {
-    if (work.size() != work_.size()) return false;
+    if (!std::ranges::equal(work, follows_forward_, {}, &FollowingWork::follows_forward)) return false;
     for (size_t i = 0; i < work.size(); ++i) {
       if (work[i] == work_[i]) continue;
       work_[i] = nullptr;  // unknown if it cannot be replaced
@@ -60,6 +64,7 @@ class FollowedCapture {
 
   std::unique_ptr<Captured> captured_;
   std::vector<FollowingWorkPtr> work_;  // in captured_
+  std::vector<bool> follows_forward_;   // where each piece of it is: replacing it does not move it
   uint64_t launches_ = 0;               // of captured_
   uint64_t runs_ = 0;                   // in a row, with other work than captured_ can have
   uint64_t runs_before_capture_ = 1;

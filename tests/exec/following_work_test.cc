@@ -9,10 +9,14 @@
 namespace symbind::testing {
 namespace {
 
-class Nothing final : public FollowingWork {
+class Nothing : public FollowingWork {
  public:
   void queue() const override {}
   void mark_written() const override {}
+};
+class BesideBackward final : public Nothing {
+ public:
+  bool follows_forward() const override { return true; }
 };
 FollowingWorkPtr work() { return std::make_shared<Nothing>(); }
 
@@ -111,6 +115,20 @@ TEST_F(FollowedCaptureTest, MorePiecesAreCapturedAgain) {
   EXPECT_FALSE(finds({first, work()}));
   EXPECT_TRUE(finds({first, work()}));
   EXPECT_EQ(log_.captures, 2);
+}
+
+// Beside backward an update would write what backward still reads.
+TEST_F(FollowedCaptureTest, WorkOfAnotherPlaceIsCapturedAgain) {
+  const FollowingWorkPtr metric = std::make_shared<BesideBackward>(), other = std::make_shared<BesideBackward>();
+  EXPECT_TRUE(finds({metric, other}));
+  EXPECT_TRUE(finds({metric, std::make_shared<BesideBackward>()}));
+  EXPECT_EQ(log_.replaced, std::vector<size_t>{1});
+  const FollowingWorkPtr update = work();
+  EXPECT_FALSE(finds({update, metric}));
+  EXPECT_TRUE(finds({update, metric}));
+  EXPECT_EQ(log_.captures, 2);
+  EXPECT_EQ(log_.replaced, std::vector<size_t>{1});
+  EXPECT_FALSE(finds({metric, update}));
 }
 
 TEST_F(FollowedCaptureTest, ADeviceThatCannotRecordItIsAskedOnceForTheseSteps) {
