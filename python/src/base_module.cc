@@ -18,13 +18,17 @@ namespace symbind::python {
 // ---- steps written in Python ---------------------------------------------------------------------------------------
 
 const char* Overrides::text(Name name) {
-  static constexpr std::array<const char*, count> texts = {
-      "symbol",          "data_names",      "label_names",   "output_names",
-      "data_shapes",     "label_shapes",    "output_shapes", "bind",
-      "init_params",     "init_optimizer",  "get_params",    "set_params",
-      "prepare",         "forward",         "backward",      "update",
-      "get_outputs",     "get_input_grads", "update_metric", "install_monitor",
-      "forward_backward"};
+  static constexpr std::array<const char*, count> texts = {"symbol",           "data_names",
+                                                           "label_names",      "output_names",
+                                                           "data_shapes",      "label_shapes",
+                                                           "output_shapes",    "bind",
+                                                           "init_params",      "init_optimizer",
+                                                           "get_params",       "set_params",
+                                                           "prepare",          "forward",
+                                                           "backward",         "update",
+                                                           "get_outputs",      "get_input_grads",
+                                                           "update_metric",    "install_monitor",
+                                                           "forward_backward", "score"};
   return texts[name];
 }
 
@@ -105,6 +109,42 @@ BaseModule::Params params_from(nb::handle value) {
   return {named_arrays_from(pair.first), named_arrays_from(pair.second)};
 }
 
+namespace {
+
+// The callbacks for validation that the innermost fit() on this thread was given.
+struct ValidationCallbacks {
+  nb::handle batch_end, end;
+};
+thread_local const ValidationCallbacks* validation_callbacks = nullptr;
+
+class ValidationScope {
+ public:
+  explicit ValidationScope(const ValidationCallbacks& callbacks)
+      : before_(std::exchange(validation_callbacks, &callbacks)) {}
+  ~ValidationScope() { validation_callbacks = before_; }
+  ValidationScope(const ValidationScope&) = delete;
+  ValidationScope& operator=(const ValidationScope&) = delete;
+
+ private:
+  const ValidationCallbacks* const before_;
+};
+
+}  // namespace
+
+EvalMetric::NameValues validate_by(const nb::object& score, const FitArgs& args, const MetricArg& metric, int epoch) {
+  const nb::object values =
+      score(iter_to_python(args.eval_data), metric_to_python(metric.get().get()),
+            nb::arg("score_end_callback") = validation_callbacks->end,
+            nb::arg("batch_end_callback") = validation_callbacks->batch_end, nb::arg("epoch") = epoch);
+  EvalMetric::NameValues named;
+  if (values.is_none()) return named;
+  for (nb::handle each : values) {
+    const auto [name, value] = nb::cast<std::pair<nb::object, nb::object>>(each);
+    named.emplace_back(nb::cast<std::string>(nb::str(name)), nb::cast<double>(nb::float_(value)));
+  }
+  return named;
+}
+
 nb::object logger_of(nb::handle self) { return nb::getattr(self, "logger", nb::none()); }
 
 std::optional<NamedArrays> optional_arrays(nb::handle value) {
@@ -116,7 +156,8 @@ namespace {
 
 // ---- what Python calls ---------------------------------------------------------------------------------------------
 
-// A class in Python that overrides a step from forward_backward to update may change gradients or arrays there.
+// A class in Python that overrides a step from forward_backward to update may change gradients or arrays there; one
+// that overrides a later step finds the parameters updated there.
 Overlaps overlaps_of(nb::handle self, const BaseModule& module) {
   nb::handle base;
   if (dynamic_cast<const Module*>(&module)) base = nb::type<Module>();
@@ -126,7 +167,8 @@ Overlaps overlaps_of(nb::handle self, const BaseModule& module) {
   const auto is_in_python = [&](Overrides::Name step) { return overrides.find(self, base, step).is_valid(); };
   for (const auto step : {Overrides::backward, Overrides::update, Overrides::forward_backward})
     if (is_in_python(step)) return Overlaps::none;
-  return is_in_python(Overrides::update_metric) ? Overlaps::update : Overlaps::update_and_metric;
+  const bool is_last = is_in_python(Overrides::update_metric) || is_in_python(Overrides::prepare);
+  return is_last ? Overlaps::update : Overlaps::update_and_metric;
 }
 
 void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handle eval_metric,
@@ -168,6 +210,8 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   const LoggerScope log(logger_of(self));
   const KeeperScope making(self);
   const AllowOverlaps overlaps(overlaps_of(self, module));
+  const ValidationCallbacks callbacks{eval_batch_end_callback, eval_end_callback};
+  const ValidationScope validation(callbacks);
   ReleaseGil release;
   module.fit(*training, args);
 }

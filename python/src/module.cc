@@ -118,12 +118,21 @@ nb::object part(nb::pointer_and_handle<Module> self) {
   return object;
 }
 
+// Its arrays are those after the update, which fit() may have left to the next call of the module.
+nb::object exec_group_of(nb::pointer_and_handle<Module> self) {
+  if (self.p->has_unfinished_update()) {
+    const ReleaseGil release;
+    self.p->finish_update();
+  }
+  return part<&Module::exec_group>(self);
+}
+
 // Names that scripts read although they start with an underscore.
 void bind_inside(ModuleClass<Module>& type) {
   type.def_prop_ro(
           "symbol", [](const Module& self) { return self.Module::symbol(); }, "The network.")
       .def_prop_ro("_symbol", [](const Module& self) { return self.Module::symbol(); })
-      .def_prop_ro("_exec_group", part<&Module::exec_group>)
+      .def_prop_ro("_exec_group", &exec_group_of)
       .def_prop_ro("_param_names", &Module::param_names)
       .def_prop_ro("_aux_names", &Module::aux_names)
       .def_prop_ro("_output_names", [](const Module& self) { return self.Module::output_names(); })
@@ -175,7 +184,8 @@ void bind_inside(ModuleClass<Module>& type) {
           },
           [](Module& self, std::optional<std::string> path) { self.preload_optimizer_states(path.value_or("")); },
           nb::for_setter(nb::arg("value").none()))
-      .def_prop_ro("_total_exec_bytes", [](const Module& self) { return self.exec_group()->total_exec_bytes(); });
+      .def_prop_ro("_total_exec_bytes",
+                   [](const Module& self) { return self.exec_group() ? self.exec_group()->total_exec_bytes() : 0; });
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ class Overrides {
     update_metric,
     install_monitor,
     forward_backward,
+    score,
     count
   };
   static const char* text(Name name);
@@ -71,6 +72,8 @@ nb::dict arguments_of(const InitOptimizerArgs& args);
 nb::object module_to_python(BaseModule* module);
 std::vector<std::pair<std::string, Shape>> output_shapes_from(nb::handle value);
 BaseModule::Params params_from(nb::handle value);
+// Validates in fit() by score() as a Python class defines it.
+EvalMetric::NameValues validate_by(const nb::object& score, const FitArgs& args, const MetricArg& metric, int epoch);
 
 // Scripts replace methods of a single object, too (mod.update = …): each loop looks for them again when it starts.
 class LooksForOverrides {
@@ -220,6 +223,11 @@ class PythonModule final : public Base, public LooksForOverrides {
   }
 
  protected:
+  EvalMetric::NameValues validate(const FitArgs& args, const MetricArg& metric, int epoch) override {
+    return step<EvalMetric::NameValues, false>(
+        Overrides::score, [&](const nb::object& score) { return validate_by(score, args, metric, epoch); },
+        [&](auto* base) { return base->Base::validate(args, metric, epoch); });
+  }
   bool has_own_passes() const override {
     return !abstract && !defines(Overrides::forward) && !defines(Overrides::backward);
   }

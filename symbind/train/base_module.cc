@@ -222,7 +222,7 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
     }
     {
       std::optional<FitStep> step;
-      if (overlaps != Overlaps::none) step.emplace(*this, FitStep::Call::update);
+      if (overlaps == Overlaps::update_and_metric) step.emplace(*this, FitStep::Call::update);
       update();
     }
     update_metric(metric, batch->label);
@@ -251,12 +251,16 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
       log_info("Epoch[", epoch, "] Validation-", name, "=", with_digits(value, 6));
   };
   try {
-    // The callbacks themselves: copies of them would forget between the epochs what they count.
-    log(score(*args.eval_data, validation, {.epoch = epoch}, args.eval_batch_end_callback, args.eval_end_callback));
+    log(validate(args, validation, epoch));
   } catch (const StopTraining&) {
     log(validation.get()->get_global_name_value());
     throw;
   }
+}
+
+EvalMetric::NameValues BaseModule::validate(const FitArgs& args, const MetricArg& metric, int epoch) {
+  // The callbacks themselves: copies of them would forget between the epochs what they count.
+  return score(*args.eval_data, metric, {.epoch = epoch}, args.eval_batch_end_callback, args.eval_end_callback);
 }
 
 EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args) {

@@ -142,8 +142,9 @@ struct PredictArgs {
 // updates of the parameters and of fit()'s metric with its passes, so that the calls of these have nothing left to do.
 // Module and BucketingModule themselves need no permission. A program may give it for a class derived from them that
 // inherits backward(), update() and forward_backward(), and does not change gradients between backward() and update();
-// its updates are then not launched with its passes. A class that does not inherit update_metric() may overlap only the
-// update. The permission does not concern modules that callbacks of fit() train. With a monitor fit() overlaps nothing.
+// its updates are then not launched with its passes. If it does not inherit update_metric() and prepare() as well, it
+// may only have `update`: these are then called after the update has ended. The permission does not concern modules
+// that callbacks of fit() train. With a monitor fit() overlaps nothing.
 enum class Overlaps { none, update, update_and_metric };
 class AllowOverlaps {
  public:
@@ -241,6 +242,8 @@ class BaseModule {
  protected:
   // Are forward() and backward() those of the class that forward_backward() is written for, and not of a derived one?
   virtual bool has_own_passes() const { return false; }
+  // What fit() calls at the end of an epoch if it has validation data: score() with the metric.
+  virtual EvalMetric::NameValues validate(const FitArgs& args, const MetricArg& metric, int epoch);
   // Every call that reads or changes the binding, the parameters or the optimizer takes it.
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this module", "call it from one thread; to predict from several threads, use Predictor");

@@ -374,3 +374,106 @@ def test_forward_backward_calls_the_passes_that_python_defines(replaced):
     calls.clear()
     module.fit(batches(), num_epoch=1)
     assert calls == [replaced] * 2
+
+
+def weights_after(module, overriding, epochs=1, **options):
+    """The largest weight after each batch of a network whose updates wait for a check of the gradients."""
+    rng = np.random.RandomState(0)
+    data = rng.rand(24, 4).astype("float32")
+    train = mx.io.NDArrayIter(data, data.argmax(axis=1) % 3, 6)
+    seen = []
+
+    def note(param):
+        seen.append(float(np.abs(module.get_params()[0]["fc_weight"].asnumpy()).max()))
+
+    if overriding:
+        kind = type(overriding.__name__, (mx.mod.Module,), {overriding.__name__: overriding})
+        module = kind(module.symbol)
+    mx.random.seed(1)
+    module.fit(
+        train,
+        num_epoch=epochs,
+        initializer=mx.init.One(),
+        optimizer_params={"learning_rate": 0.5},
+        batch_end_callback=note,
+        compute_dtype="float16",
+        **options,
+    )
+    return seen
+
+
+def clear_gradients(module):
+    for arrays in module._exec_group.grad_arrays:
+        for array in arrays:
+            array[:] = 0
+
+
+def test_steps_in_python_come_after_the_update():
+    def update_metric(self, *args, **options):
+        super(type(self), self).update_metric(*args, **options)
+        clear_gradients(self)
+
+    def prepare(self, *args, **options):
+        super(type(self), self).prepare(*args, **options)
+        clear_gradients(self)
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    plain = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    expected = weights_after(plain, None)
+    assert len(set(expected)) > 2
+    for overriding in update_metric, prepare:
+        assert weights_after(plain, overriding) == expected, overriding.__name__
+
+
+def test_an_iterator_sees_updated_arrays():
+    seen = []
+
+    class Watching(mx.io.NDArrayIter):
+        def next(self):
+            if module.optimizer_initialized:
+                seen.append(module._exec_group.param_arrays[0][0].asnumpy().sum())
+            return super().next()
+
+    module = mx.mod.Module(network())
+    data = np.ones((16, 2), np.float32)
+    shown = []
+    module.fit(
+        Watching(data, np.arange(16) % 2, 4),
+        num_epoch=1,
+        initializer=mx.init.One(),
+        compute_dtype="float16",
+        optimizer_params={"learning_rate": 0.1},
+        batch_end_callback=lambda p: shown.append(module.get_params()[0][module._param_names[0]].asnumpy().sum()),
+    )
+    assert seen[1:] == shown  # the first batch is fetched before the first step
+
+
+def test_fit_validates_by_score_in_python(caplog):
+    caplog.set_level("INFO")
+    calls = []
+
+    class Scoring(mx.mod.Module):
+        def score(self, eval_data, eval_metric, *args, **options):
+            calls.append((eval_data, sorted(options), options["epoch"]))
+            super().score(eval_data, eval_metric, *args, **options)
+            return [("mAP", np.float32(0.25))]
+
+    class Silent(Scoring):
+        def score(self, *args, **options):
+            super().score(*args, **options)
+
+    noted = []
+    validation = batches()
+    for kind in Scoring, Silent:
+        kind(network()).fit(
+            batches(),
+            eval_data=validation,
+            num_epoch=2,
+            eval_end_callback=lambda p: noted.append("end"),
+            eval_batch_end_callback=[lambda p: noted.append("batch")],
+        )
+    names = ["batch_end_callback", "epoch", "score_end_callback"]
+    assert calls == [(validation, names, 0), (validation, names, 1)] * 2
+    assert noted == (["batch"] * 2 + ["end"]) * 4
+    logged = [line for line in caplog.messages if "Validation" in line]
+    assert logged == [f"Epoch[{i}] Validation-mAP=0.250000" for i in (0, 1)]
