@@ -203,6 +203,8 @@ class Op : public OpBase {
   Op& recomputed_by(F function) {
     return def_.recomputed_by = [function](const void* p) { return function(of(p)); }, *this;
   }
+  Op& refuses_gradient() { return def_.refuses_gradient = true, *this; }
+  Op& own_gradient_terms() { return def_.own_gradient_terms = true, *this; }
   Op& precision(Precision precision) { return def_.precision = precision, *this; }
   Op& full_precision_inputs(Names inputs) { return def_.full_precision_inputs = std::move(inputs), *this; }
   Op& full_precision_if(std::string parameter, std::vector<std::string> values) {

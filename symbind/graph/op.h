@@ -182,6 +182,7 @@ class OpDef {
   std::function<void(const void* params, Shapes&)> infer_shape;
   std::function<void(const void* params, Types&)> infer_type;
   std::function<void(const void* params, Grad&)> gradient;  // none: not differentiable, its inputs get no gradient
+  bool refuses_gradient = false;  // none, and it is an error if one is needed: it would not be zero
   // Checks the whole struct once all fields are set; throws the rule that is broken. May fill in derived fields.
   std::function<void(void* params)> check;
 
@@ -216,6 +217,9 @@ class OpDef {
   // decayed.
   std::function<Names(const void* params)> ignored_inputs;
   std::function<Recomputation(const void* params)> recomputed_by;  // none: it runs again as it is
+  // Does the gradient have other terms than multiples of the output's gradient, as a penalty has? Where a loss is
+  // scaled, such an operator is given the gradient without the scale.
+  bool own_gradient_terms = false;
   Precision precision = Precision::as_given;
   // Mixed precision computes them in float32 whatever the types of the others: lengths, parameters of BatchNorm.
   Names full_precision_inputs;

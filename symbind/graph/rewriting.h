@@ -1,6 +1,7 @@
 // Makes another network out of a network, node by node.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -17,8 +18,13 @@ class Rewriting {
   explicit Rewriting(const Symbol& old) : old_(old), nodes_(topological_order(old.entries())) {}
 
   const std::vector<NodePtr>& nodes() const { return nodes_; }
-  Entry now(const Entry& entry) const { return {now_.at(entry.node.get()), entry.index}; }
+  Entry now(const Entry& entry) const {
+    const auto output = outputs_.find({entry.node.get(), entry.index});
+    return output != outputs_.end() ? output->second : Entry{now_.at(entry.node.get()), entry.index};
+  }
   void put(const NodePtr& old, NodePtr made) { now_[old.get()] = std::move(made); }
+  // Readers of this output of an old node read another one than that of the new node.
+  void put_output(const NodePtr& old, int index, Entry made) { outputs_[{old.get(), index}] = std::move(made); }
   // The same node over other inputs.
   static NodePtr with_inputs(const Node& node, std::vector<Entry> inputs) {
     auto made = std::make_shared<Node>(node);
@@ -41,6 +47,7 @@ class Rewriting {
   const Symbol& old_;
   std::vector<NodePtr> nodes_;
   std::unordered_map<const Node*, NodePtr> now_;
+  std::map<std::pair<const Node*, int>, Entry> outputs_;
 };
 
 }  // namespace symbind

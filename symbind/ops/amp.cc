@@ -17,6 +17,7 @@ OpDef define(Op<AmpCast> op) {
       .memory_bound()
       .param(&AmpCast::dtype, "dtype", "the new type")
       .infer_type([](const AmpCast& p, Types& t) {
+        if (t.output().known() && !is_cast(t.output())) t["data"].meet(t.output());
         const DType given = t["data"];
         t.output().meet(given == DType::none || is_cast(given) ? DType(p.dtype) : given);
       })
@@ -52,6 +53,8 @@ OpDef define(Op<AmpMulticast> op) {
         for (size_t i = 0; i < s.inputs(); ++i) s.output(i).meet(s.input(i));
       })
       .infer_type([](const AmpMulticast& p, Types& t) {
+        for (size_t i = 0; i < t.inputs(); ++i)
+          if (t.output(i).known() && !is_cast(t.output(i))) t.input(i).meet(t.output(i));
         const DType common = common_type(t, p.cast_narrow);
         for (size_t i = 0; i < t.inputs(); ++i) t.output(i).meet(is_cast(t.input(i)) ? common : t.input(i).get());
       })

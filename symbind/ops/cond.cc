@@ -90,6 +90,7 @@ OpDef define(Op<Cond> op) {
           "Runs one of two networks: the first where the condition, a number computed by a third, is not 0. "
           "mx.sym.contrib.cond builds it from functions.")
       .precision(Precision::full)  // both networks return one type
+      .own_gradient_terms()        // its networks may have losses
       .check([](Cond& p) { check(p); })
       .inputs([](const Cond& p) { return p.inputs(); },
               [](const Cond&, size_t index) { return "data" + std::to_string(index); })

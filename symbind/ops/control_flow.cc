@@ -146,6 +146,7 @@ OpDef define(Op<Foreach> op) {
           "to the next. The outputs are those of the body, stacked along a new first axis, and the last states. "
           "mx.sym.contrib.foreach builds it from a function.")
       .precision(Precision::full)  // states keep one type from step to step
+      .own_gradient_terms()        // its networks may have losses
       .keywords(&Foreach::subgraphs)
       .check([](Foreach& p) {
         if (!p.body) p.body = parsed_subgraph(p.subgraphs, 0);

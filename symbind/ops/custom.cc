@@ -150,6 +150,7 @@ OpDef define_custom(Op<Custom> op) {
           "An operator defined by the user and registered under op_type. All other keyword arguments are passed to its "
           "factory as text.")
       .precision(Precision::full)
+      .own_gradient_terms()
       .param(&Custom::op_type, "op_type", "name under which the operator is registered")
       .keywords(&Custom::arguments)
       .keeps_state()

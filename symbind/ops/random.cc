@@ -351,9 +351,7 @@ OpDef define(Op<Shuffle> op) {
           "gradient.")
       .aliases({"shuffle"})
       .random()
-      .gradient([](const Shuffle&, Grad&) {
-        fail("[_shuffle] has no gradient; put a BlockGrad after it where none is needed");
-      });
+      .refuses_gradient();
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ OpDef define(Op<IdentityAttachKLSparseReg> op) {
           "KL(sparseness_target ‖ mean activation) to the gradient of data, with a moving average of each channel's "
           "mean activation. For activations between 0 and 1.")
       .precision(Precision::full)
+      .own_gradient_terms()
       .aux({"moving_avg"})
       .initialize("moving_avg", R"(["zero", {}])")
       .outputs({"output", "average"})

@@ -132,6 +132,7 @@ OpDef define(Op<WhileLoop> op) {
           "those of the body, stacked along a new first axis of max_iterations with zeros after the last step, and the "
           "last values of the variables. mx.sym.contrib.while_loop builds it from functions.")
       .precision(Precision::full)  // variables keep one type from step to step
+      .own_gradient_terms()        // its networks may have losses
       .check([](WhileLoop& p) { check(p); })
       .inputs([](const WhileLoop& p) { return p.inputs(); },
               [](const WhileLoop&, size_t index) { return "data" + std::to_string(index); })

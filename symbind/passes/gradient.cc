@@ -177,11 +177,13 @@ class Differentiation::GradOfNode final : public Grad {
 void Differentiation::visit(NodeId id) {
   if (!matters_[id] || graph_.node(id).is_variable()) return;
   const NodePtr source = graph_.node(id).source;
-  if (!source->op->gradient) return;
+  if (!source->op->gradient && !source->op->refuses_gradient) return;
   GradOfNode gradient(*this, graph_.node(id));
   bool reached = false;
   for (int i = 0; i < graph_.node(id).outputs; ++i) reached |= gradient.has_out_grad(static_cast<size_t>(i));
   if (!reached) return;
+  require(!source->op->refuses_gradient, "[", source->op->name, " ", source->name,
+          "] has no gradient; put a BlockGrad after it where none is needed");
 
   BackwardNames names(source->name);
   placement_ = placement_of(*source);

@@ -231,9 +231,14 @@ Symbol with_scaled_loss(const Symbol& network, const std::vector<std::string>& a
       continue;
     }
     std::vector<Entry> inputs = rewriting.inputs_of(*node);
-    if (is_loss(*node))
+    const bool is_unscaled = node->op->own_gradient_terms && passes_gradient(*node);
+    if (is_unscaled || is_loss(*node))
       for (const size_t i : probe_gradient(*node).inputs_with_gradient) inputs[i] = scaled(inputs[i], factor);
-    rewriting.put(node, Rewriting::with_inputs(*node, std::move(inputs)));
+    const NodePtr made = Rewriting::with_inputs(*node, std::move(inputs));
+    rewriting.put(node, made);
+    if (!is_unscaled) continue;
+    for (int i = 0; i < node->op->visible_outputs(node->params.get()); ++i)
+      rewriting.put_output(node, i, scaled({made, i}, inverse_factor));
   }
   std::vector<Entry> outputs = rewriting.outputs();
   for (size_t i = 0; i < outputs.size(); ++i)

@@ -1,9 +1,11 @@
 #include "symbind/train/scaled_loss.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "symbind/core/error.h"
+#include "symbind/core/log.h"
 #include "symbind/exec/invoke.h"
 #include "symbind/kvstore/agreement.h"
 #include "symbind/kvstore/early_push.h"
@@ -52,9 +54,26 @@ const LossScale& ScaledLoss::Shared::on_host() {
   if (check_) {
     const bool finite = is_finite(*check_);  // may throw a fault of the device: the next call asks again
     check_ = nullptr;
-    scale_.finish_step(finite);
+    scale_ = adapted(finite);
   }
   return scale_;
+}
+
+// The scale after a step. Warns once if it cannot become smaller: then nothing is learned.
+LossScale ScaledLoss::Shared::adapted(bool finite) {
+  LossScale scale = scale_;
+  scale.finish_step(finite);
+  if (!finite && !warned_ && scale_.value() <= LossScale::least) {
+    warned_ = true;
+    log_warning("gradients are NaN or overflow float16 although the loss is scaled by ", LossScale::least,
+                " only, and such steps are left out: give smaller data and labels, or use compute_dtype bfloat16");
+  }
+  return scale;
+}
+
+void ScaledLoss::Shared::finish_step(bool finite) {
+  on_host();
+  set(adapted(finite));
 }
 
 void ScaledLoss::Shared::set(const LossScale& scale) {
@@ -93,9 +112,10 @@ void ScaledLoss::write(const DataParallelExecutorGroup& group) {
 
 void ScaledLoss::start_check(const DataParallelExecutorGroup& group) {
   checks_.clear();
+  std::map<Context, std::vector<NDArray>> grads;  // with group2ctxs those of one executor are on several
   for (size_t device = 0; device < group.execs().size(); ++device)
-    if (const std::vector<NDArray> grads = gradients_of(group, device); !grads.empty())
-      checks_.emplace_back(check_finite(grads));
+    for (const NDArray& grad : gradients_of(group, device)) grads[grad.context()].push_back(grad);
+  for (const auto& [context, of_context] : grads) checks_.emplace_back(check_finite(of_context));
 }
 
 bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* store) {
@@ -104,9 +124,7 @@ bool ScaledLoss::finish_step(const DataParallelExecutorGroup& group, KVStore* st
   bool finite = std::ranges::all_of(checks, is_finite);
   if (auto* const workers = dynamic_cast<Agreement*>(store); workers && !checks_sums(store))
     finite = workers->all_agree("the overflow check", finite);
-  LossScale adapted = scale();
-  adapted.finish_step(finite);
-  set_scale(adapted);
+  shared_->finish_step(finite);
   return finite;
 }
 

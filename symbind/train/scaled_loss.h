@@ -69,20 +69,24 @@ class ScaledLoss {
    public:
     const LossScale& on_host();
     void set(const LossScale& scale);
+    void finish_step(bool finite);                         // of a check on the host
     const OnDevice& on_device() const { return device_; }  // empty: only the host has the scale
     // The device has adapted the scale; `check` tells how.
     void follow(std::shared_ptr<const ArrivingArray> check, OnDevice device);
     uint64_t version() const { return version_; }  // changes when the value may have changed
 
    private:
+    LossScale adapted(bool finite);
+
     LossScale scale_;                             // without the step of check_
     std::shared_ptr<const ArrivingArray> check_;  // of the last step, if the host does not know its result
     OnDevice device_;
     uint64_t version_ = 0;
+    bool warned_ = false;  // that no step is taken any more
   };
 
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::vector<ArrivingArray> checks_;                          // per context: 1 if its gradients are finite
+  std::vector<ArrivingArray> checks_;                          // per context: 1 if the gradients there are finite
   std::shared_ptr<const Decision> decision_;                   // that decide() returned
   std::vector<std::pair<const Executor*, uint64_t>> written_;  // per context: its executor and the version written last
 };

@@ -8,9 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "symbind/core/log.h"
 #include "symbind/core/random.h"
 #include "symbind/data/ndarray_iter.h"
+#include "symbind/exec/arithmetic.h"
 #include "symbind/exec/executor.h"
+#include "symbind/graph/attributes.h"
 #include "symbind/graph/builder.h"
 #include "symbind/ops/all.h"
 #include "symbind/train/module.h"
@@ -21,6 +24,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/training.h"
 
 namespace symbind::testing {
 namespace {
@@ -196,11 +200,48 @@ std::map<std::string, NDArray> gradients_of(const Symbol& net, double scale) {
   return grads;
 }
 
+// The identity, whose gradient has a penalty besides that of its output; of two outputs, so that each counts.
+class Penalty final : public CustomOp {
+ public:
+  void forward(bool, const std::vector<OpReq>& req, const std::vector<NDArray>& in, const std::vector<NDArray>& out,
+               const std::vector<NDArray>&) override {
+    for (size_t i = 0; i < 2; ++i) assign(out[i], req[i], in[0]);
+  }
+  void backward(const std::vector<OpReq>& req, const std::vector<NDArray>& out_grad, const std::vector<NDArray>& in,
+                const std::vector<NDArray>&, const std::vector<NDArray>& in_grad,
+                const std::vector<NDArray>&) override {
+    assign(in_grad[0], req[0], out_grad[0] + out_grad[1] + in[0] * 0.125);
+  }
+};
+class PenaltyProp final : public CustomOpProp {
+ public:
+  std::vector<std::string> list_outputs() const override { return {"first", "second"}; }
+  CustomShapes infer_shape(const std::vector<Shape>& in) const override { return {in, {in[0], in[0]}}; }
+  std::shared_ptr<CustomOp> create_operator(Context, const std::vector<Shape>&,
+                                            const std::vector<DType>&) const override {
+    return std::make_shared<Penalty>();
+  }
+};
+
 // Powers of two change no digit.
 TEST(ScaledLoss, GradientsAreThoseOfTheLossItself) {
+  register_custom_op("penalty", [](const Attributes&) { return std::make_shared<PenaltyProp>(); });
   const Symbol body = fc(relu(fc(var("data"), 4, "fc1"), "relu"), 3, "fc2");
-  const Symbol kinds[] = {softmax_output(body, {}, "softmax"), linear_regression_output(body, {}, "lro"),
-                          make_loss(square(body)), body};
+  const Symbol penalized = custom({relu(fc(var("data"), 4, "fc1"), "relu")}, {.op_type = "penalty"}, "penalized");
+  const Symbol sparse = identity_attach_kl_sparse_reg(sigmoid(fc(var("data"), 4, "fc1")), {.penalty = 0.25}, "sparse");
+  const auto [of_steps, last] = foreach(
+      [](auto& step, auto&) -> LoopResult {
+        return {{make_loss(square(step[0]))}, {}};
+      },
+      {body}, {}, "each");
+  const Symbol kinds[] = {softmax_output(body, {}, "softmax"),
+                          linear_regression_output(body, {}, "lro"),
+                          make_loss(square(body)),
+                          body,
+                          softmax_output(fc(penalized[0] + penalized[1], 3, "fc2"), {}, "softmax"),
+                          softmax_output(fc(penalized[1], 3, "fc2"), {}, "softmax"),
+                          linear_regression_output(fc(sparse, 3, "fc2"), {}, "lro"),
+                          of_steps[0]};
   for (const Symbol& net : kinds) {
     const Symbol scaled = with_scaled_loss(net, net.list_arguments(), "_scale", "_inverse");
     const auto plain = gradients_of(net, 1), with_scale = gradients_of(scaled, 1024);
@@ -477,6 +518,53 @@ TEST(ComputeDtype, IsChosenBeforeBinding) {
   module.bind(train.provide_data(), train.provide_label());
   EXPECT_TRUE(fails_with([&] { module.set_compute_dtype(DType::float16); }, "before", "bound"));
   EXPECT_TRUE(fails_with([&] { Module(classifier(), {.compute_dtype = DType::int32}); }, "int32", "bfloat16"));
+}
+
+// Where gradients overflow whatever the scale is, nothing is learned, and the program is told so once.
+TEST(ComputeDtype, WarnsIfNoStepIsTaken) {
+  std::string warnings;
+  const LogSink before = set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warnings += text;
+  });
+  Module module(linear_regression_output(fc(var("data"), 1, "fc"), {}, "out"),
+                {.label_names = {"out_label"}, .compute_dtype = DType::float16});
+  NDArrayIter train(ones({64, 2}), full({64, 1}, 1e5), {.batch_size = 16, .label_name = "out_label"});
+  const auto step = [&] {
+    train.reset();
+    module.forward_backward(*train.next());
+    module.update();
+  };
+  module.bind(train.provide_data(), train.provide_label());
+  module.init_params();
+  module.init_optimizer();
+  while (module.loss_scale() > LossScale::least) step();
+  EXPECT_EQ(warnings, "");
+  step();
+  EXPECT_NE(warnings.find("use compute_dtype bfloat16"), std::string::npos) << warnings;
+  const std::string once = warnings;
+  step();
+  set_log_sink(before);
+  EXPECT_EQ(warnings, once);
+  EXPECT_EQ(module.get_params().arg_params.at("fc_bias").item(), 0);
+}
+
+TEST(ComputeDtype, LearnsWithLayersOnSeveralContexts) {
+  const auto trained = [](DType type, const std::map<std::string, Context>& groups) {
+    const auto in_group = [](const char* group, const auto& layer) {
+      const AttrScope scope(Attributes{{"ctx_group", group}});
+      return layer();
+    };
+    const Symbol hidden = in_group("first", [] { return relu(fc(var("data"), 16, "fc1"), "relu"); });
+    const Symbol net = in_group("second", [&] { return softmax_output(fc(hidden, 2, "fc2"), {}, "softmax"); });
+    const Points points;
+    NDArrayIter train = points.batches();
+    Module module(net, {.group2ctxs = {groups}, .compute_dtype = type});
+    seed(1);
+    module.fit(train, {.initializer = std::make_shared<init::Xavier>(), .num_epoch = 2});
+    return module.get_params().arg_params;
+  };
+  const std::map<std::string, Context> groups{{"first", cpu(0)}, {"second", cpu(1)}};
+  for (const DType type : {DType::float16, DType::bfloat16}) expect_same_bits(trained(type, groups), trained(type, {}));
 }
 
 // ---- networks that cast by themselves -------------------------------------------------------------------------------
