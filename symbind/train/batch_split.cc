@@ -42,10 +42,13 @@ void require_normalizable(const DataDesc& images) {
   require(images.layout == "NCHW" && images.shape.rank() == 4, "[executor group] '", images.name,
           "' is normalized on the devices, which needs the layout NCHW: it has the layout ", images.layout,
           " and the shape ", images.shape);
+  const int64_t channels = images.shape[1];
+  require(channels == 1 || channels == 3 || channels == 4, "[executor group] '", images.name,
+          "' is normalized on the devices, which needs images of 1, 3 or 4 channels: shape ", images.shape);
   require(is_floating(images.dtype), "[executor group] the network gets '", images.name,
           "' normalized, in the type of its description, which must be a floating one, not ", images.dtype);
   const auto fits = [&](const std::vector<double>& numbers) {
-    return numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == images.shape[1];
+    return numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == channels;
   };
   require(fits(mean) && fits(std), "[executor group] the mean and std that '", images.name,
           "' is normalized by must be one number, or one per channel: mean (", comma_separated(mean), "), std (",

@@ -252,6 +252,10 @@ TEST(PixelInput, ANormalizationMustFitTheImages) {
   described = images.provide_data();
   described[0].layout = "NHWC";
   EXPECT_TRUE(fails_with([&] { module.bind(described, images.provide_label()); }, "'data'", "layout NCHW", "NHWC"));
+  described = images.provide_data();
+  described[0].shape = described[0].shape.with(1, 2);
+  described[0].normalization = PixelNormalization{};
+  EXPECT_TRUE(fails_with([&] { module.bind(described, images.provide_label()); }, "'data'", "1, 3 or 4 channels"));
 }
 
 // The other way: the network gets the pixels, and normalizes them itself.
