@@ -342,4 +342,10 @@ nb::object numpy_view(const NDArray& array) {
                                          array.dtype() == DType::bfloat16 ? bits : dlpack_type(array.dtype())));
 }
 
+NDArray over_numpy(nb::object values, const std::vector<int64_t>& shape) {
+  const NumpyBytes bytes(values);
+  const DType dtype = dtype_from(values.attr("dtype"));
+  return NDArray::from_blob(bytes.data(), Shape(shape), dtype, std::make_shared<Held>(std::move(values)));
+}
+
 }  // namespace symbind::python

@@ -51,5 +51,8 @@ nb::object to_numpy(const NDArray& array);
 nb::dlpack::dtype dlpack_type(DType dtype);
 // NumPy's view of the array's own memory, of a bfloat16 array its bits; only on a host device. Counts as one write.
 nb::object numpy_view(const NDArray& array);
+// An array over NumPy's memory, in row-major order: nothing is copied, and the NumPy array lives as long as any array
+// over it.
+NDArray over_numpy(nb::object values, const std::vector<int64_t>& shape);
 
 }  // namespace symbind::python

@@ -156,6 +156,8 @@ void bind_views(nb::class_<NDArray>& type) {
            })
       .def("_numpy_view", &numpy_view, "NumPy's view of the memory, for immediate use.")
       .def("_same_memory", &NDArray::same_memory)
+      .def_static("_over_numpy",
+                  [](nb::object values, nb::handle shape) { return over_numpy(std::move(values), dims_from(shape)); })
       .def("__dlpack__",
            [](const NDArray& self, nb::kwargs) {
              self.storage().mark_exported();

@@ -345,8 +345,36 @@ def test_power_has_mxnets_keywords():
 
 def test_dlpack_methods_share_the_memory():
     array = mx.nd.array([1, 2])
-    np.testing.assert_array_equal(mx.nd.from_dlpack(array.to_dlpack_for_read()).asnumpy(), [1, 2])
-    assert array.to_dlpack_for_write() is not None
+    view = mx.nd.from_dlpack(array.to_dlpack_for_read())
+    np.testing.assert_array_equal(view.asnumpy(), [1, 2])
+    array[0] = 5
+    assert view.asnumpy().tolist() == [5, 2]
+    mx.nd.from_dlpack(array.to_dlpack_for_write())[:] = 7
+    del array
+    assert view.asnumpy().tolist() == [7, 7]
+    with pytest.raises(ValueError, match="contiguous"):
+        mx.nd.from_dlpack(np.zeros((4, 4))[:, ::2])
+
+
+def test_from_numpy_shares_the_memory_unless_told_otherwise():
+    values = np.arange(6, dtype="int32").reshape(2, 3)
+    array = mx.nd.from_numpy(values)
+    assert array.dtype == np.int32 and array.shape == (2, 3)
+    array[1] = 9
+    assert values.tolist() == [[0, 1, 2], [9, 9, 9]] and not values.flags.writeable
+    assert mx.nd.from_numpy(values).asnumpy().tolist() == values.tolist()  # which is only read
+    copy = mx.nd.from_numpy(values, zero_copy=False)
+    copy[:] = 0
+    assert values.tolist() == [[0, 1, 2], [9, 9, 9]]
+    executor = mx.sym.square(mx.sym.Variable("x")).bind(mx.cpu(), {"x": array.astype("float32")})
+    assert executor.forward()[0].asnumpy().tolist() == [[0, 1, 4], [81, 81, 81]]
+    with pytest.raises(ValueError, match="contiguous"):
+        mx.nd.from_numpy(values.T)
+    del values
+    assert array.asnumpy().tolist() == [[0, 1, 2], [9, 9, 9]]
+    for unknown in (np.zeros(2, "complex64"), np.array(["a"])):
+        with pytest.raises((TypeError, mx.MXNetError)):
+            mx.nd.from_numpy(unknown)
 
 
 def test_broadcast_to_adds_axes_in_front():

@@ -119,16 +119,25 @@ def onehot_encode(indices, out):
     return out
 
 
+def _over(values, function):
+    if not values.flags.c_contiguous:
+        raise MXNetValueError(f"[{function}] the array shares the memory, which must be contiguous in row-major order")
+    return NDArray._over_numpy(values, element_shape(values.shape))
+
+
 def from_numpy(ndarray, zero_copy=True):
-    """An array of NumPy's numbers, in their type."""
-    return array(ndarray, dtype=ndarray.dtype)
+    """An array of NumPy's numbers, in their type. With zero_copy it shares memory that NumPy may then only read."""
+    if not zero_copy:
+        return array(ndarray, dtype=ndarray.dtype)
+    result = _over(ndarray, "from_numpy")
+    ndarray.flags.writeable = False
+    return result
 
 
 def from_dlpack(dlpack):
-    """An array of what another library holds, copied."""
+    """An array that shares the memory of another library's array, on the CPU."""
     read = getattr(_np, "from_dlpack", None) or _np._from_dlpack  # NumPy 1.22 has it under its first name
-    values = read(dlpack if hasattr(dlpack, "__dlpack__") else _Capsule(dlpack))
-    return array(values, dtype=values.dtype)
+    return _over(read(dlpack if hasattr(dlpack, "__dlpack__") else _Capsule(dlpack)), "from_dlpack")
 
 
 class _Capsule:
