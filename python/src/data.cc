@@ -139,8 +139,8 @@ BucketKey bucket_key_from(nb::handle value) {
   if (value.is_none()) return {};
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   if (const auto number = number_of(value)) return *number;
-  static_cast<void>(nb::hash(value));  // fails for a list
-  if (PyTuple_Check(value.ptr())) {
+  static_cast<void>(nb::hash(value));     // fails for a list
+  if (PyTuple_CheckExact(value.ptr())) {  // not a named tuple, whose names a script reads
     BucketKey::Numbers numbers;
     for (nb::handle item : value)
       if (const auto number = number_of(item)) numbers.push_back(*number);
@@ -646,8 +646,10 @@ void bind_adapters(nb::module_& m) {
                                           "Epochs of `size` batches from another iterator.");
   resize.def(
       "__init__",
-      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, int64_t size, Truth reset_internal) {
-        new (self.p) ResizeIter(iter_from(data_iter, "data_iter", self.h), size, reset_internal);
+      [](nb::pointer_and_handle<ResizeIter> self, nb::object data_iter, nb::object size, Truth reset_internal) {
+        const std::optional<int64_t> batches = number_of(size);
+        if (!batches) throw wrong_type("size is a number of batches", size);
+        new (self.p) ResizeIter(iter_from(data_iter, "data_iter", self.h), *batches, reset_internal);
         self.h.attr("data_iter") = data_iter;
         self.h.attr("size") = size;
         self.h.attr("reset_internal") = reset_internal;

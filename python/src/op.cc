@@ -21,6 +21,8 @@ struct Call {
   std::vector<std::optional<Value>> positional;
   std::vector<std::pair<std::string, Value>> named;
   Attributes attributes;
+  // By position after everything else: the name of a node, or the array of the result.
+  nb::object last = nb::none();
 };
 
 template <class Value>
@@ -75,7 +77,14 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   Call<Value> call;
   size_t field = 0;
   for (nb::handle value : args) {
+    const bool has_all = field == op.fields.size() && call.last.is_none() && op.count_field.empty();
     if (nb::isinstance<Value>(value)) {
+      const bool is_out =
+          std::is_same_v<Value, NDArray> && has_all && (field > 0 || call.positional.size() == input_names(op).size());
+      if (is_out) {
+        call.last = nb::borrow(value);
+        continue;
+      }
       if (field > 0) throw TypeError(join("[", op.name, "] an input follows parameters; pass it by name"));
       call.positional.emplace_back(nb::cast<Value>(value));
     } else if (field == 0 && value.is_none()) {
@@ -85,6 +94,8 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       call.positional.emplace_back(std::nullopt);
     } else if (field == 0 && is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
+    } else if (std::is_same_v<Value, Symbol> && has_all && nb::isinstance<nb::str>(value)) {
+      call.last = nb::borrow(value);
     } else {
       reject_other_inputs<Value>(op, value);
       if (field >= op.fields.size())
@@ -118,9 +129,9 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   return call;
 }
 
-nb::object keyword(nb::handle kwargs, const char* name) {
+nb::object keyword(nb::handle kwargs, const char* name, nb::object otherwise = nb::none()) {
   PyObject* value = PyDict_GetItemString(kwargs.ptr(), name);
-  return value ? nb::borrow(value) : nb::none();
+  return value ? nb::borrow(value) : otherwise;
 }
 
 // Names a node after what the operator was called by, which need not be one of its names: mx.sym.contrib.Proposal.
@@ -137,7 +148,8 @@ class CalledName final : public NameManager {
 // `called` is the name it was called by: an alias names the node after itself.
 Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, const std::string& called) {
   Call<Symbol> call = sort_out<Symbol>(op, args, kwargs, {"name", "attr", "out", "ctx"});
-  const nb::object name = keyword(kwargs, "name"), attr = keyword(kwargs, "attr"), ctx = keyword(kwargs, "ctx");
+  const nb::object name = keyword(kwargs, "name", call.last), attr = keyword(kwargs, "attr"),
+                   ctx = keyword(kwargs, "ctx");
   for (const ParamField& field : op.fields)
     if (field.name == "ctx" && !ctx.is_none()) call.attributes["ctx"] = text_of(ctx);
   if (!attr.is_none())
@@ -166,7 +178,7 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, cons
 
 nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
   Call<NDArray> call = sort_out<NDArray>(op, args, kwargs, {"name", "attr", "out", "ctx"});
-  const nb::object out = keyword(kwargs, "out"), ctx = keyword(kwargs, "ctx");
+  const nb::object out = keyword(kwargs, "out", call.last), ctx = keyword(kwargs, "ctx");
   if (!op.count_field.empty() && !call.attributes.count(op.count_field))
     call.attributes[op.count_field] = std::to_string(call.positional.size() + call.named.size());
   const std::shared_ptr<const void> params = op.parse_params(call.attributes, "");

@@ -37,6 +37,7 @@ void add_views(OpRegistry& registry) {
           .view());
   add(registry, unary_op<"make_loss">("Marks the input as a loss: the identity in forward; in backward the gradient is "
                                       "1 for every element, whatever gradient arrives.")
+                    .outputs({"loss"})
                     .view()
                     .precision(Precision::full)
                     .gradient([](const auto&, Grad& g) { g.set("data", ones_like(g.input("data"))); }));

@@ -217,7 +217,8 @@ class Load final : public Initializer {
   bool verbose_;
 };
 
-// The initializer of the first regular expression that matches the beginning of the name.
+// The initializer of the first regular expression that matches the beginning of the name. It may be missing (null) for
+// expressions that match none.
 class Mixed final : public Initializer {
  public:
   Mixed(const std::vector<std::string>& patterns, const std::vector<InitializerPtr>& initializers);
@@ -229,6 +230,7 @@ class Mixed final : public Initializer {
   void init_weight(const InitDesc& desc, NDArray& array) const override;
   const Initializer& initializer_of(const std::string& name) const;
   struct Choice {
+    std::string pattern;
     std::function<bool(const std::string& name)> matches;
     InitializerPtr initializer;
   };

@@ -161,12 +161,11 @@ Mixed::Mixed(const std::vector<std::string>& patterns, const std::vector<Initial
           "[initializer mixed] there must be an initializer per pattern: ", patterns.size(), " patterns, ",
           initializers.size(), " initializers");
   for (size_t i = 0; i < patterns.size(); ++i) {
-    require(initializers[i] != nullptr, "[initializer mixed] no initializer is given for pattern '", patterns[i], "'");
     try {
-      const auto matches = [pattern = std::regex(patterns[i])](const std::string& name) {
+      auto matches = [pattern = std::regex(patterns[i])](const std::string& name) {
         return std::regex_search(name, pattern, std::regex_constants::match_continuous);
       };
-      choices_.push_back({matches, initializers[i]});
+      choices_.push_back({patterns[i], std::move(matches), initializers[i]});
     } catch (const std::regex_error& error) {
       fail("[initializer mixed] a pattern must be a regular expression: '", patterns[i], "' (", error.what(), ")");
     }
@@ -174,8 +173,12 @@ Mixed::Mixed(const std::vector<std::string>& patterns, const std::vector<Initial
 }
 
 const Initializer& Mixed::initializer_of(const std::string& name) const {
-  for (const auto& [matches, initializer] : choices_)
-    if (matches(name)) return *initializer;
+  for (const auto& [pattern, matches, initializer] : choices_) {
+    if (!matches(name)) continue;
+    require(initializer != nullptr, "[initializer mixed] '", name, "' matches the pattern '", pattern,
+            "', for which no initializer is given");
+    return *initializer;
+  }
   fail("[initializer mixed] '", name, "' matches no pattern; a last pattern '.*' matches everything");
 }
 

@@ -95,6 +95,21 @@ def test_keys_that_are_equal_in_python_are_one_bucket():
         module.forward(batch(3, [3]))
 
 
+def test_a_key_may_be_a_named_tuple():
+    Lengths = namedtuple("Lengths", ["encoder", "decoder"])
+    seen = []
+
+    def generate(key):
+        seen.append(key.encoder + key.decoder)
+        return sym_gen(key)
+
+    module = bound(generate, Lengths(2, 5))
+    module.forward(batch(3, Lengths(4, 3)))
+    assert set(seen) == {7} and module._curr_bucket_key == Lengths(4, 3)
+    module.forward(batch(3, Lengths(8, 3)))
+    assert set(seen) == {7, 11}
+
+
 def test_a_batch_need_not_have_a_key_or_shapes():
     module = bound()
     module.forward(namedtuple("Batch", ["data"])([mx.nd.ones((2, 5))]), is_train=False)

@@ -100,6 +100,10 @@ def test_load_and_mixed(tmp_path):
     assert (filled(mixed, "fc_weight") == 1).all() and (filled(mixed, "conv_weight") == 2).all()
     with pytest.raises(mx.MXNetError, match="no pattern"):
         filled(I.Mixed(["fc"], [I.Zero()]), "conv_weight")
+    missing = I.Mixed(["conv", ".*"], [None, I.One()])
+    assert filled(missing, "fc_weight").all()
+    with pytest.raises(mx.MXNetError, match="'conv_weight' matches the pattern 'conv', for which no initializer"):
+        filled(missing, "conv_weight")
 
 
 TEXTS = [

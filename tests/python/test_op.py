@@ -29,6 +29,24 @@ def test_out_is_filled_and_returned():
         mx.nd.sqrt(x, out=mx.nd.zeros((3,)))
 
 
+def test_the_name_and_the_result_may_come_after_all_parameters():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    assert mx.sym.flatten(x, "flat").name == "flat"
+    assert mx.sym.Activation(x, "relu", "act").name == "act"
+    assert mx.sym.broadcast_mul(x, y, "product").list_outputs() == ["product_output"]
+    assert mx.sym.make_loss(x, "cost").list_outputs() == ["cost_loss"]
+    with pytest.raises(TypeError, match="cannot tell what 'more' is"):
+        mx.sym.Activation(x, "relu", "act", "more")
+    array, out = mx.nd.array([-2, 3]), mx.nd.zeros((2,))
+    assert mx.nd.square(array, out) is out and out.asnumpy().tolist() == [4, 9]
+    assert mx.nd.clip(array, 0, 1, out) is out and out.asnumpy().tolist() == [0, 1]
+    assert mx.nd.broadcast_add(array, array, out) is out and out.asnumpy().tolist() == [-4, 6]
+    with pytest.raises(TypeError, match="an input follows parameters"):
+        mx.nd.clip(array, 0, out)
+    with pytest.raises(mx.MXNetError):
+        mx.nd.square(array, out, out)
+
+
 def test_signatures_and_docstrings_come_from_the_registry():
     signature = inspect.signature(mx.sym.Convolution)
     assert list(signature.parameters)[:4] == ["data", "weight", "bias", "kernel"]
