@@ -365,7 +365,7 @@ struct LogicalXor { template <class T> constexpr T operator()(T a, T b) const { 
 // Of (dy, y).
 struct ReluGrad { template <class T> constexpr T operator()(T dy, T y) const {
   if constexpr (is_integral<T>) return y > T(0) ? dy : T(0);
-  else return y > T(0) ? dy : y * dy;  // y is zero or NaN
+  else return y > T(0) ? dy : y < T(0) ? T(0) : y * dy;  // NaN stays; a program may have written y below zero
 } };
 struct SigmoidGrad { template <class T> constexpr T operator()(T dy, T y) const {
   return multiply(dy, multiply(y, subtract(T(1), y)));

@@ -142,3 +142,14 @@ def test_the_optimized_symbol_is_the_network_that_was_bound():
     net = mx.sym.Activation(mx.sym.FullyConnected(x, num_hidden=2, name="fc"), act_type="relu", name="relu")
     optimized = net.simple_bind(mx.cpu(), x=(3, 4)).get_optimized_symbol()
     assert optimized.tojson() == net.tojson()
+
+
+def test_a_gradient_sees_outputs_that_the_program_has_written():
+    """As scripts for style transfer do, which give the difference of two outputs as the gradient."""
+    data = mx.sym.Variable("data")
+    for net in mx.sym.relu(data), mx.sym.Activation(data, act_type="relu"):
+        executor = net.simple_bind(mx.cpu(), data=(4,))
+        executor.forward(is_train=True, data=mx.nd.array([1, 2, 3, 4]))
+        executor.outputs[0][:] = mx.nd.array([-1, 0, 2, np.nan])
+        executor.backward(mx.nd.array([1, 1, 1, 1]))
+        np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), [0, 0, 1, np.nan])
