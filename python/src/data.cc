@@ -1,6 +1,7 @@
 #include "data.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -457,14 +458,20 @@ nb::object next_batch(DataIter& iter) {
   return batch_to_python(*batch);
 }
 
-namespace {
-
-// MXNet's base class: next() in terms of the methods that a subclass defines.
 nb::object next_by_parts(nb::handle self) {
   if (!nb::cast<bool>(nb::bool_(nb::object(self.attr("iter_next")())))) throw nb::stop_iteration();
   return batch_class()(nb::arg("data") = self.attr("getdata")(), nb::arg("label") = self.attr("getlabel")(),
                        nb::arg("pad") = self.attr("getpad")(), nb::arg("index") = self.attr("getindex")());
 }
+
+bool overrides_parts(nb::handle iter, nb::handle base) {
+  if (iter.type().is(base)) return false;
+  return std::ranges::any_of(
+      std::array{"iter_next", "getdata", "getlabel", "getpad", "getindex"},
+      [&](const char* name) { return !nb::object(iter.type().attr(name)).is(nb::object(base.attr(name))); });
+}
+
+namespace {
 
 IteratorArrays iterator_arrays_from(nb::handle value, const char* what) {
   if (value.is_none()) return {};
@@ -551,7 +558,7 @@ void bind_ndarray_iter(nb::module_& m) {
       nb::arg("data").none(), nb::arg("label").none() = nb::none(), nb::arg("batch_size") = 1,
       nb::arg("shuffle") = false, nb::arg("last_batch_handle") = "pad", nb::arg("data_name") = "data",
       nb::arg("label_name").none() = "softmax_label", nb::arg("layout") = "NCHW");
-  def_iterator(type, BatchParts::none);
+  def_iterator(type, BatchParts::own);
   type.def("hard_reset", &NDArrayIter::hard_reset, "Back to the beginning, leaving out what would be rolled over.")
       .def("iter_next", &NDArrayIter::iter_next)
       .def("getdata", [](const NDArrayIter& self) { return list_of(self.getdata()); })

@@ -9,13 +9,16 @@
 namespace symbind::python {
 
 nb::object next_batch(DataIter& iter);      // throws StopIteration at the end of the epoch
-nb::object current_batch(nb::handle iter);  // that of iter_next(); an error before its first call
+nb::object next_by_parts(nb::handle iter);  // the same by iter_next(), getdata() and the others, as Python defines them
+bool overrides_parts(nb::handle iter, nb::handle base);  // does its class define one of these beyond `base`?
+nb::object current_batch(nb::handle iter);               // that of iter_next(); an error before its first call
 // Objects of exactly this class are used from C++ without going through Python.
 void register_native_iterator(nb::handle type);
 
-// What an iterator has beside next(). `as_lists` and `as_arrays`: iter_next() and the others in terms of next();
-// getdata() and getlabel() return lists of arrays, or the array itself, as MXNet's iterators over files do.
-enum class BatchParts { none, as_lists, as_arrays };
+// What an iterator has beside next(). `own`: its own iter_next(), getdata() and others, in terms of which next() is if
+// a class in Python overrides one of them. `as_lists` and `as_arrays`: these in terms of next(); getdata() and
+// getlabel() return lists of arrays, or the array itself, as MXNet's iterators over files do.
+enum class BatchParts { own, as_lists, as_arrays };
 
 // The common methods of C++ iterators.
 template <class Iter>
@@ -25,9 +28,14 @@ void def_iterator(nb::class_<Iter, DataIter>& type, BatchParts parts) {
       .def_prop_ro("provide_label", [](const Iter& self) { return list_of(self.provide_label()); })
       .def_prop_ro("batch_size", &Iter::batch_size)
       .def(
-          "next", [](Iter& self) { return next_batch(self); }, "The next batch; StopIteration at the end of the epoch.")
+          "next",
+          [parts](nb::handle self) {
+            if (parts == BatchParts::own && overrides_parts(self, nb::type<Iter>())) return next_by_parts(self);
+            return next_batch(nb::cast<Iter&>(self));
+          },
+          "The next batch; StopIteration at the end of the epoch.")
       .def("reset", &Iter::reset, nb::call_guard<ReleaseGil>(), "Back to the beginning.");
-  if (parts == BatchParts::none) return;
+  if (parts == BatchParts::own) return;
   type.def("iter_next", [](nb::handle self) {
     try {
       self.attr("current_batch") = self.attr("next")();

@@ -241,6 +241,25 @@ def test_parts_of_a_batch_that_was_not_drawn_are_an_error(part, tmp_path):
         getattr(iterator, part)()
 
 
+def test_a_subclass_may_change_a_part_of_each_batch():
+    class Mirrored(mx.io.NDArrayIter):
+        def getdata(self):
+            return [array[:, ::-1] for array in super().getdata()]
+
+        def getpad(self):
+            return super().getpad() + 1
+
+    data = np.arange(12, dtype="float32").reshape(6, 2)
+    batches = list(Mirrored(data, np.arange(6), 4))
+    assert [batch.pad for batch in batches] == [1, 3]
+    np.testing.assert_array_equal(batches[0].data[0].asnumpy(), data[:4, ::-1])
+    np.testing.assert_array_equal(batches[0].label[0].asnumpy(), np.arange(4))
+    module = mx.mod.Module(mx.sym.Variable("data") * 1, label_names=None)
+    module.bind([("data", (4, 2))], for_training=False)
+    module.init_params()
+    np.testing.assert_array_equal(module.predict(Mirrored(data, batch_size=2)).asnumpy(), data[[0, 2, 4], ::-1])
+
+
 def test_a_subclass_may_change_what_an_iterator_says():
     class Doubled(mx.io.NDArrayIter):
         def next(self):
