@@ -181,8 +181,23 @@ nb::list list_of(const EvalMetric::NameValues& values) {
 
 namespace {
 
+// How many metrics it is: an argument of MXNet before 1.0, which makes sum_metric and num_inst lists. 0: one, no lists.
+constexpr const char* number_of_metrics_attribute = "_number_of_metrics";
+size_t number_of_metrics(nb::handle self) {
+  return nb::cast<size_t>(nb::getattr(self, number_of_metrics_attribute, nb::int_(0)));
+}
+
 nb::object get(nb::handle self) {
   if (const EvalMetric* native = native_of(self)) return tuple_of_values(*native, native->get());
+  if (const size_t count = number_of_metrics(self); count > 0) {
+    nb::list names, values;
+    const nb::object sums = self.attr("sum_metric"), instances = self.attr("num_inst");
+    for (size_t i = 0; i < count; ++i) {
+      names.append(nb::str(join(nb::str(nb::object(self.attr("name"))).c_str(), "_", i).c_str()));
+      values.append(mean(nb::object(sums[i]), nb::object(instances[i])));
+    }
+    return nb::make_tuple(names, values);
+  }
   return nb::make_tuple(nb::object(self.attr("name")), mean(self.attr("sum_metric"), self.attr("num_inst")));
 }
 
@@ -216,6 +231,13 @@ void set_to_zero(nb::handle self, const char* sum, const char* instances) {
   self.attr(instances) = 0;
 }
 
+void set_local_to_zero(nb::handle self) {
+  const size_t count = number_of_metrics(self);
+  if (count == 0) return set_to_zero(self, "sum_metric", "num_inst");
+  self.attr("sum_metric") = nb::cast(std::vector<double>(count));
+  self.attr("num_inst") = nb::cast(std::vector<int64_t>(count));
+}
+
 void reset_local(nb::handle self) {
   if (EvalMetric* native = native_of(self)) return native->reset_local();
   // A class without local sums but with its own reset stores its numbers in its own form.
@@ -224,13 +246,13 @@ void reset_local(nb::handle self) {
   if (own_reset && !has_global_stats(self)) {
     self.attr("reset")();
   } else {
-    set_to_zero(self, "sum_metric", "num_inst");
+    set_local_to_zero(self);
   }
 }
 
 void reset(nb::handle self) {
   if (EvalMetric* native = native_of(self)) return native->reset();
-  set_to_zero(self, "sum_metric", "num_inst");
+  set_local_to_zero(self);
   set_to_zero(self, "global_sum_metric", "global_num_inst");
 }
 
@@ -339,8 +361,13 @@ void bind_base(nb::module_& m) {
           global = rest["has_global_stats"];
           nb::del(rest["has_global_stats"]);
         }
+        const bool is_number = PyLong_Check(output_names.ptr());
+        if (const nb::object num = is_number ? output_names : rest.get("num", nb::none()); !num.is_none()) {
+          self.h.attr("num") = num;
+          self.h.attr(number_of_metrics_attribute) = num;
+        }
         self.h.attr("name") = nb::str(name);
-        self.h.attr("output_names") = output_names;
+        self.h.attr("output_names") = is_number ? nb::none() : output_names;
         self.h.attr("label_names") = label_names;
         self.h.attr("_has_global_stats") = global;
         self.h.attr("_kwargs") = rest;

@@ -54,13 +54,15 @@ def _initialize_kvstore(kvstore, param_arrays, arg_params, param_names, update_o
             kvstore.pull(name, on_devices, priority=-index)
 
 
-def _update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names):
-    """Pushes gradients and pulls the parameters that the store has updated."""
+def _update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names=None):
+    """Pushes gradients and pulls the parameters that the store has updated. Without names, as before MXNet 0.11, their
+    keys are numbers."""
     for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays)):
         if grads[0] is None:
             continue
-        kvstore.push(param_names[index], grads, priority=-index)
-        kvstore.pull(param_names[index], weights, priority=-index)
+        key = index if param_names is None else param_names[index]
+        kvstore.push(key, grads, priority=-index)
+        kvstore.pull(key, weights, priority=-index)
 
 
 _update_params_on_kvstore_nccl = _update_params_on_kvstore
@@ -72,8 +74,9 @@ def _update_params(param_arrays, grad_arrays, updater, num_device, kvstore=None,
         if grads[0] is None:
             continue
         if kvstore:
-            kvstore.push(param_names[index], grads, priority=-index)
-            kvstore.pull(param_names[index], grads, priority=-index)
+            key = index if param_names is None else param_names[index]
+            kvstore.push(key, grads, priority=-index)
+            kvstore.pull(key, grads, priority=-index)
         for device, (weight, grad) in enumerate(zip(weights, grads)):
             updater(index * num_device + device, grad, weight)
 

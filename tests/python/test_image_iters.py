@@ -308,6 +308,18 @@ def test_boxes_move_with_their_images(objects, options):
     assert len(boxes) >= (1 if options == {"rand_mirror_prob": 1.0} else 10)
 
 
+def test_objects_may_have_more_than_a_box(tmp_path):
+    """As in VOC, whose objects also say whether they are difficult."""
+    path = str(tmp_path / "difficult.rec")
+    with mx.recordio.MXRecordIO(path, "w") as writer:
+        for i in range(4):
+            boxes = [[k, 0.1, 0.1, 0.5, 0.9, k % 2] for k in range(i % 2 + 1)]
+            writer.write(mx.recordio.pack((0, [2, 6] + sum(boxes, []), i, 0), png(np.zeros((8, 8, 3)))))
+    batches = list(mx.image.ImageDetIter(2, (3, 8, 8), path_imgrec=path))
+    assert len(batches) == 2 and batches[0].label[0].shape == (2, 2, 6)
+    np.testing.assert_allclose(batches[0].label[0].asnumpy()[1, 1], [1, 0.1, 0.1, 0.5, 0.9, 1], rtol=1e-6)
+
+
 def test_wrong_detection_options_are_named(objects):
     with pytest.raises(mx.MXNetError, match="resize_mode"):
         detection(objects, resize_mode="stretch")

@@ -263,6 +263,28 @@ def test_sums_may_be_anything():
     assert metric.sum_metric == [0, 0]
 
 
+class PerOutput(mx.metric.EvalMetric):
+    """As before MXNet 1.0: the number of metrics is an argument."""
+
+    def update(self, labels, preds):
+        for i, (label, pred) in enumerate(zip(labels, preds)):
+            self.sum_metric[i] += float((label == pred).sum().asscalar())
+            self.num_inst[i] += label.size
+
+
+@pytest.mark.parametrize("make", [lambda: PerOutput("acc", 2), lambda: PerOutput("acc", num=2)])
+def test_a_metric_may_be_several_by_number(make):
+    metric = make()
+    assert metric.num == 2 and metric.get()[0] == ["acc_0", "acc_1"] and np.isnan(metric.get()[1]).all()
+    metric.update([mx.nd.array([1, 2]), mx.nd.array([3, 4])], [mx.nd.array([1, 2]), mx.nd.array([3, 5])])
+    assert metric.get() == (["acc_0", "acc_1"], [1, 0.5])
+    assert (
+        metric.get_name_value() == pickle.loads(pickle.dumps(metric)).get_name_value() == [("acc_0", 1), ("acc_1", 0.5)]
+    )
+    metric.reset()
+    assert metric.sum_metric == [0, 0] and metric.num_inst == [0, 0]
+
+
 class Silent(mx.metric.EvalMetric):
     """Never calls EvalMetric.__init__."""
 

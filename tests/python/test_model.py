@@ -277,3 +277,12 @@ def test_a_function_of_bucket_keys_may_be_the_symbol():
     trained.fit(Buckets())
     assert set(asked) == {1, 2} and trained.symbol.list_outputs() == ["softmax_output"]
     assert trained.predict(Buckets()).shape[0] == 6
+
+
+def test_parameters_of_a_store_may_have_numbers_for_keys():
+    store = mx.kv.create("local")
+    weights, grads = [[mx.nd.ones((2,))]], [[mx.nd.ones((2,)) * 3]]
+    store.init(0, weights[0][0])
+    store.set_updater(lambda key, grad, weight: weight.__isub__(grad))
+    mx.model._update_params_on_kvstore(weights, grads, store)
+    assert weights[0][0].asnumpy().tolist() == [-2, -2]

@@ -373,7 +373,7 @@ class ImageDetIter(ImageIter):
         """Fails when labels would not fit into this shape."""
         if len(label_shape) != 2:
             raise MXNetValueError(f"label_shape must be (objects, length of an object), not {tuple(label_shape)}")
-        mine = getattr(self, "label_shape", (0, 5))
+        mine = getattr(self, "label_shape", None) or (0, max(label_shape[1], 5))  # the first one, of any objects
         if label_shape[0] < mine[0] or label_shape[1] != mine[1]:
             raise MXNetValueError(
                 f"label_shape must have at least {mine[0]} objects of {mine[1]} numbers: {label_shape}"
