@@ -256,28 +256,18 @@ def test_no_module_of_the_package_uses_functions_that_configure_logging():
     assert found == []
 
 
-@pytest.mark.parametrize("call", MESSAGES.values(), ids=MESSAGES)
-def test_no_message_configures_logging(call, tmp_path):
-    images, labels = tmp_path / "images", tmp_path / "labels"
-    images.write_bytes(struct.pack(">IIII", 0x803, 4, 2, 2) + bytes(16))
-    labels.write_bytes(struct.pack(">II", 0x801, 4) + bytes(4))
-    program = f"""
+def standard_error_of(program):
+    """What a program writes that trains `net` on `train`; it runs alone, as pytest gives the root logger handlers."""
+    setup = """
         import logging
         import numpy as np
         import symbind as mx
 
-        IMAGES, LABELS, FOLDER = {str(images)!r}, {str(labels)!r}, {str(tmp_path)!r}
         net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3), name="softmax")
         train = mx.io.NDArrayIter(np.ones((8, 6)), np.zeros(8), 4)
-        module = mx.mod.Module(net)
-        {call}
-        assert not logging.getLogger().handlers, "a message configured the root logger"
-        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s: %(message)s")
-        train.reset()
-        mx.mod.Module(net).fit(train, num_epoch=1)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, "-c", textwrap.dedent(setup) + textwrap.dedent(program)],
         env=environment(package_path()),
         capture_output=True,
         text=True,
@@ -285,7 +275,54 @@ def test_no_message_configures_logging(call, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "INFO: Epoch[0] Train-accuracy=" in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("call", MESSAGES.values(), ids=MESSAGES)
+def test_no_message_configures_logging(call, tmp_path):
+    images, labels = tmp_path / "images", tmp_path / "labels"
+    images.write_bytes(struct.pack(">IIII", 0x803, 4, 2, 2) + bytes(16))
+    labels.write_bytes(struct.pack(">II", 0x801, 4) + bytes(4))
+    program = f"""
+        IMAGES, LABELS, FOLDER = {str(images)!r}, {str(labels)!r}, {str(tmp_path)!r}
+        module = mx.mod.Module(net)
+        {call}
+        assert not logging.getLogger().handlers, "a message configured the root logger"
+        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s: %(message)s")
+        train.reset()
+        mx.mod.Module(net).fit(train, num_epoch=1)
+    """
+    assert "INFO: Epoch[0] Train-accuracy=" in standard_error_of(program)
+
+
+TRAINING = {
+    "a module": "mx.mod.Module(net).fit(train, num_epoch=1, batch_end_callback=speedometer)",
+    "FeedForward": "mx.model.FeedForward(net, num_epoch=1).fit(train, batch_end_callback=speedometer)",
+    "a loop": "for i in range(3): speedometer(mx.model.BatchEndParam(0, i, None, None))",
+}
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+@pytest.mark.parametrize("call", TRAINING.values(), ids=TRAINING)
+def test_messages_are_shown_where_the_root_logger_has_a_level_and_no_handler(call, level):
+    program = f"""
+        logging.getLogger().setLevel(logging.{level})
+        speedometer = mx.callback.Speedometer(batch_size=4, frequent=1)
+        {call}
+        assert len(logging.getLogger().handlers) == 1
+    """
+    assert re.search(r"^INFO:root:(Epoch|Iter)\[0\] Batch \[.*\]\tSpeed: ", standard_error_of(program), re.MULTILINE)
+
+
+def test_messages_of_a_logger_of_its_own_leave_the_root_logger_alone():
+    program = """
+        logging.getLogger().setLevel(logging.DEBUG)
+        logger = logging.getLogger("mine")
+        logger.addHandler(logging.StreamHandler())
+        mx.mod.Module(net, logger=logger).fit(train, num_epoch=1)
+        assert not logging.getLogger().handlers
+    """
+    assert standard_error_of(program).startswith("Epoch[0] Train-accuracy=")
 
 
 def test_messages_go_to_the_logger_at_work(caplog):
