@@ -112,8 +112,9 @@ def _limited(iterator, epoch_size):
     return limited
 
 
-def _module_for(symbol, sym_gen, iterator, ctx, logger=None, work_load_list=None):
-    """A module of a network and its inputs as an iterator describes them; with sym_gen one of buckets."""
+def _module_for(symbol, sym_gen, iterator, ctx, logger=None, work_load_list=None, predicted_with=None):
+    """A module of a network and its inputs as an iterator describes them; with sym_gen one of buckets. To predict with
+    given parameters, every other argument is a label, whatever the iterator has: zeros unless it is bound."""
     from .module import BucketingModule, Module
 
     data_names = [desc[0] for desc in iterator.provide_data]
@@ -121,8 +122,10 @@ def _module_for(symbol, sym_gen, iterator, ctx, logger=None, work_load_list=None
     options = {"logger": logger or _logging, "context": ctx, "work_load_list": work_load_list}
 
     def label_names(network):
-        arguments = set(network.list_arguments())
-        return [name for name in labels if name in arguments]
+        arguments = network.list_arguments()
+        if predicted_with is None:
+            return [name for name in labels if name in arguments]
+        return [name for name in arguments if name not in data_names and name not in predicted_with]
 
     if sym_gen is None:
         return Module(symbol, data_names, label_names(symbol), **options)
@@ -379,7 +382,7 @@ class FeedForward:
         if self.arg_params is None:
             raise MXNetValueError("there are no parameters yet: fit the model, or load them")
         self._check_arguments()
-        module = _module_for(self.symbol, self.sym_gen, iterator, self.ctx)
+        module = _module_for(self.symbol, self.sym_gen, iterator, self.ctx, predicted_with=self.arg_params)
         if self.symbol is not None:
             known = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
             extra = sorted({*self.arg_params, *(self.aux_params or {})} - known)
@@ -388,10 +391,27 @@ class FeedForward:
                     f"there are values for names that the network does not have: {', '.join(extra)}; "
                     "allow_extra_params=True leaves them out"
                 )
-        labels = [desc for desc in iterator.provide_label or [] if desc[0] in module.label_names]
-        module.bind(iterator.provide_data, labels or None, for_training=False)
-        module.set_params(self.arg_params, self.aux_params or {})
+        module.bind(iterator.provide_data, self._labels_to_bind(iterator, module.label_names), for_training=False)
+        module.set_params(*self._values_to_predict_with(iterator))
         return module
+
+    def _labels_to_bind(self, iterator, names):
+        """Descriptions of labels of these names, or None. Predictions need no labels, and an array's are made up; but
+        buckets have labels of their own shapes, and in some networks these do not follow from the data."""
+        labels = [desc for desc in iterator.provide_label or [] if desc[0] in names]
+        if self.sym_gen is None:
+            shapes, _, _ = self.symbol.infer_shape_partial(**{desc[0]: desc[1] for desc in iterator.provide_data})
+            inferred = {name for name, shape in zip(self.symbol.list_arguments(), shapes) if min(shape, default=0) > 0}
+            if inferred.issuperset(desc[0] for desc in labels):
+                return None
+        return labels or None
+
+    def _values_to_predict_with(self, iterator):
+        """(arg_params, aux_params); of an executor that a script has made with _init_predictor() those that it has."""
+        if self._pred_exec is None:
+            return self.arg_params, self.aux_params or {}
+        self._init_predictor(iterator.provide_data)
+        return _restricted(self._pred_exec.arg_dict, self.arg_params), self._pred_exec.aux_dict
 
     def predict(self, X, num_batch=None, return_data=False, reset=True):
         """Outputs as NumPy arrays; with return_data also the data and labels they belong to."""

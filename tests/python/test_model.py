@@ -60,6 +60,55 @@ def test_a_saved_model_predicts_the_same(tmp_path):
     np.testing.assert_array_equal(loaded.predict(DATA), trained.predict(DATA))
 
 
+def regression(**arguments):
+    """A model of two outputs whose label has another name than iterators give it."""
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), name="fc", num_hidden=2)
+    net = mx.sym.LinearRegressionOutput(net, mx.sym.Variable("score"), name="regression")
+    params = {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.array([0, 1])}
+    return mx.model.FeedForward(net, arg_params=params, aux_params={}, numpy_batch_size=4, **arguments)
+
+
+SUMS = DATA.sum(axis=1, keepdims=True) + [0, 1]
+
+
+@pytest.mark.parametrize("ctx", [mx.cpu(), [mx.cpu(0), mx.cpu(1)]], ids=["one device", "two devices"])
+def test_labels_of_any_name_and_shape_are_not_needed_to_predict(ctx, tmp_path):
+    predictor = regression(ctx=ctx)
+    for data in (DATA, mx.io.NDArrayIter(DATA, None, 5), mx.io.NDArrayIter(DATA, LABEL, 5, label_name="score")):
+        np.testing.assert_allclose(predictor.predict(data), SUMS, rtol=1e-4, atol=1e-5)
+    predictor.save(str(tmp_path / "model"), 1)
+    loaded = mx.model.FeedForward.load(str(tmp_path / "model"), 1, ctx=ctx)
+    np.testing.assert_allclose(loaded.predict(DATA), SUMS, rtol=1e-4, atol=1e-5)
+    labels = SUMS + [1, 2]
+    for name in ("score", "softmax_label"):
+        assert loaded.score(mx.io.NDArrayIter(DATA, labels, 5, label_name=name), "mse") == pytest.approx(2.5, rel=1e-4)
+
+
+def test_arguments_without_values_are_zeros_to_predict():
+    predictor = regression()
+    del predictor.arg_params["fc_bias"]
+    np.testing.assert_allclose(predictor.predict(DATA), SUMS - [0, 1], rtol=1e-4, atol=1e-5)
+    label = mx.sym.Variable("label")
+    shown = mx.sym.Group([mx.sym.LinearRegressionOutput(mx.sym.Variable("data"), label), mx.sym.BlockGrad(label)])
+    predictor = mx.model.FeedForward(shown, arg_params={}, aux_params={})
+    outputs = predictor.predict(mx.io.NDArrayIter(DATA, DATA, 5, label_name="label"))
+    np.testing.assert_array_equal(outputs[1], np.zeros_like(DATA))
+
+
+def test_labels_whose_shapes_do_not_follow_from_the_data_are_those_of_the_iterator():
+    shown = mx.sym.Group([mx.sym.Variable("data") + 1, mx.sym.BlockGrad(mx.sym.Variable("label"))])
+    predictor = mx.model.FeedForward(shown, arg_params={}, aux_params={})
+    outputs = predictor.predict(mx.io.NDArrayIter(DATA, LABEL, 5, label_name="label"))
+    np.testing.assert_array_equal(outputs[1], LABEL)
+
+
+def test_predict_reads_the_executor_that_a_script_has_made():
+    predictor = regression()
+    predictor._init_predictor([("data", (4, 4))])
+    predictor._pred_exec.copy_params_from({"fc_bias": mx.nd.array([5, 6])}, {})
+    np.testing.assert_allclose(predictor.predict(DATA), SUMS + 5, rtol=1e-4, atol=1e-5)
+
+
 def test_a_checkpoint_is_logged_once(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     mx.model.save_checkpoint(str(tmp_path / "model"), 3, None, {"fc_bias": mx.nd.ones((2,))}, {})
