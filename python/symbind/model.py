@@ -1,6 +1,7 @@
 """Checkpoints, the older FeedForward, and what custom training loops use of mxnet.model."""
 
 import logging as _logging
+import math as _math
 from collections import namedtuple as _namedtuple
 
 import numpy as _np
@@ -101,12 +102,12 @@ def _counting_from_one(callbacks):
 
 
 def _limited(iterator, epoch_size):
-    """Epochs of `epoch_size` batches, each going on where the last one ended."""
+    """Epochs of `epoch_size` batches, each going on where the last one ended; of 3.5 the fourth batch ends an epoch."""
     from .io import ResizeIter
 
     if epoch_size is None:
         return iterator
-    limited = ResizeIter(iterator, epoch_size, reset_internal=False)
+    limited = ResizeIter(iterator, _math.ceil(epoch_size), reset_internal=False)
     if hasattr(iterator, "default_bucket_key"):
         limited.default_bucket_key = iterator.default_bucket_key
     return limited
