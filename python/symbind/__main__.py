@@ -13,6 +13,19 @@ USAGE = """usage: python -m symbind SCRIPT [ARGUMENTS ...]
 Runs a Python program in which `import mxnet` gives Symbind; `doctor` says what Symbind found on this machine."""
 
 
+def let_children_import_mxnet():
+    """Child processes find a module mxnet in PYTHONPATH. Those of multiprocessing get this process's sys.path: it is
+    where PYTHONPATH would have put it, behind the folder of the script."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_child_path")
+    given = os.environ.get("PYTHONPATH")
+    if not given:
+        os.environ["PYTHONPATH"] = folder
+    elif folder not in given.split(os.pathsep):
+        os.environ["PYTHONPATH"] = folder + os.pathsep + given
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+
+
 def main():
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -22,6 +35,7 @@ def main():
         print(runtime.report())
         return 0
     install_as_mxnet()
+    let_children_import_mxnet()
     if arguments[0] == "-m":
         if len(arguments) < 2:
             print(USAGE, file=sys.stderr)
