@@ -1,5 +1,7 @@
 """engine, util, profiler, libinfo, log, registry, executor_manager, and what is not part of Symbind."""
 
+import array
+import ctypes
 import importlib
 import inspect
 import logging
@@ -232,6 +234,49 @@ def test_the_first_factor_scheduler_falls_by_powers():
             mx.misc.FactorScheduler(*wrong)
     with pytest.raises(NotImplementedError):
         mx.misc.LearningRateScheduler()(1)
+
+
+def test_names_of_the_c_interface_can_be_imported_and_work_without_a_library():
+    from symbind.base import (  # noqa: F401
+        _LIB,
+        ExecutorHandle,
+        NDArrayHandle,
+        OptimizerCreator,
+        OptimizerHandle,
+        SymbolHandle,
+        c_array,
+        c_array_buf,
+        c_handle_array,
+        c_str,
+        c_str_array,
+        check_call,
+        ctypes2buffer,
+        ctypes2numpy_shared,
+        mx_float,
+        mx_float_p,
+        mx_int,
+        mx_uint,
+    )
+
+    assert NDArrayHandle().value is None and mx_int(-3).value == -3
+    assert c_str("é").value == "é".encode() and c_str_array(["a", "b"])[:] == [b"a", b"b"]
+    assert list(c_array(mx_uint, [1, 2])) == list(c_array_buf(mx_uint, array.array("I", [1, 2]))) == [1, 2]
+    numbers = c_array(mx_float, range(6))
+    shared = ctypes2numpy_shared(ctypes.cast(numbers, mx_float_p), (2, 3))
+    numbers[5] = 7
+    assert shared.tolist() == [[0, 1, 2], [3, 4, 7]]
+    assert ctypes2buffer(ctypes.cast(c_str("text"), ctypes.POINTER(ctypes.c_char)), 2) == b"te"
+    assert check_call(0) is None
+    with pytest.raises(mx.MXNetError, match="returned -1"):
+        check_call(-1)
+    with pytest.raises(AttributeError, match="_LIB.MXGetGPUCount: Symbind has no C interface"):
+        check_call(_LIB.MXGetGPUCount(None))
+
+
+def test_documentation_of_parameters_is_laid_out_as_mxnets():
+    given = ["a", "b", "a"], ["int", "float, optional", "x"], ["first", "", "again"]
+    assert mx.base.build_param_doc(*given) == "Parameters\n----------\na : int\n    first\nb : float, optional\n"
+    assert mx.base.build_param_doc(*given, False).endswith("optional\na : x\n    again\n")
 
 
 def test_base_has_the_paths_and_errors_scripts_take_from_it():
