@@ -357,12 +357,29 @@ class FusedRNN(Initializer):
 
 
 class Load(Initializer):
-    """Values from a file or a dict by name; other names are initialized by `default_init`."""
+    """Values from a file or a dict by name; other names are initialized by `default_init`. A subclass may change these
+    attributes; the names in the dict `param` have no "arg:" or "aux:" in front."""
 
-    _kind = "load"
+    param = _argument("param")
+    default_init = _argument("default_init")
+    verbose = _argument("verbose")
 
     def __init__(self, param, default_init=None, verbose=False):
-        super().__init__(param=param, default_init=default_init, verbose=verbose)
+        from .ndarray import load
+
+        param = load(param) if isinstance(param, str) else param
+        if not isinstance(param, dict):
+            raise _symbind.MXNetTypeError(f"Load takes a file or a dict of arrays, not {param!r}")
+        by_name = {name[4:] if name.startswith(("arg:", "aux:")) else name: array for name, array in param.items()}
+        super().__init__(param=by_name, default_init=default_init, verbose=verbose)
+
+    def __call__(self, name, arr):
+        found = {name: self.param[name]} if name in self.param else {}  # `param` may have changed since the last call
+        self._set_rule("load", {**self._kwargs, "param": found})
+        super().__call__(name, arr)
+
+    def _init_weight(self, name, arr):
+        self(name, arr)
 
     def dumps(self):
         raise _symbind.MXNetValueError("Load holds arrays: there is no text for it")

@@ -106,6 +106,34 @@ def test_load_and_mixed(tmp_path):
         filled(missing, "conv_weight")
 
 
+class Renamed(I.Load):
+    def __init__(self, param, prefix):
+        super().__init__(param)
+        for name in list(self.param):
+            self.param[prefix + name] = self.param.pop(name)
+        self.default_init = I.One()
+
+
+def test_what_load_has_read_may_be_changed(tmp_path):
+    arrays = {"arg:weight": mx.nd.ones((4, 6)) * 3, "aux:mean": mx.nd.zeros((4,))}
+    mx.nd.save(str(tmp_path / "a.params"), arrays)
+    for source in (arrays, str(tmp_path / "a.params")):
+        load = Renamed(source, "fc_")
+        assert list(load.param) == ["fc_weight", "fc_mean"] and load.verbose is False
+        assert (filled(load, "fc_weight") == 3).all() and (filled(load, "weight") == 1).all()
+        load.param["fc_weight"] = mx.nd.ones((4, 6)) * 5
+        for other in (load, pickle.loads(pickle.dumps(load)), copy.deepcopy(load)):
+            assert (filled(other, "fc_weight") == 5).all() and (filled(other, "weight") == 1).all()
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc")
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (2, 6))], for_training=False)
+    module.init_params(load)
+    params = module.get_params()[0]
+    assert (params["fc_weight"].asnumpy() == 5).all() and (params["fc_bias"].asnumpy() == 0).all()  # a bias is 0
+    with pytest.raises(TypeError, match="a file or a dict of arrays"):
+        I.Load([mx.nd.ones(2)])
+
+
 TEXTS = [
     (lambda: I.Zero(), '["zero", {}]'),
     (lambda: I.Uniform(), '["uniform", {"scale": 0.07}]'),
