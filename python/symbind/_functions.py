@@ -2,6 +2,8 @@
 
 import numbers as _numbers
 import operator as _operator
+import sys as _sys
+import types as _types
 
 import numpy as _np
 
@@ -176,7 +178,7 @@ class Namespace:
 
 
 def install(module_globals, symbolic, prefixes=("",), private=False):
-    """Gives a module `__getattr__`, `__dir__` and `__all__` over the registry; what it defines itself comes first."""
+    """Gives a module `__getattr__`, `__dict__` and `__all__` over the registry; what it defines itself comes first."""
     namespace = Namespace(module_globals["__name__"], symbolic, prefixes, private)
     own = [name for name in module_globals if not name.startswith("_")]
 
@@ -187,11 +189,23 @@ def install(module_globals, symbolic, prefixes=("",), private=False):
         module_globals[name] = function = namespace.find(name)
         return function
 
-    def __dir__():
-        return sorted({*module_globals, *namespace.names()})
+    is_complete = False
+
+    class Module(_types.ModuleType):
+        """A module in which vars(), __dict__ and dir() show every function: the first of them builds all."""
+
+        @property
+        def __dict__(self):
+            nonlocal is_complete
+            if not is_complete:
+                for name in namespace.names():
+                    if name not in module_globals:
+                        module_globals[name] = namespace.find(name)
+                is_complete = True
+            return module_globals
 
     module_globals["__getattr__"] = __getattr__
-    module_globals["__dir__"] = __dir__
+    _sys.modules[module_globals["__name__"]].__class__ = Module
 
 
 def install_method(cls, name, function):

@@ -1,9 +1,12 @@
 """Operators as functions: how arguments are sorted out, and what is said when they are wrong."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from script_runs import environment, package_path
 
 import symbind as mx
 
@@ -58,6 +61,26 @@ def test_signatures_and_docstrings_come_from_the_registry():
     namespace = {}
     exec("from symbind.ndarray import *", namespace)
     assert "Convolution" in namespace and "zeros" in namespace
+
+
+def test_a_modules_dictionary_has_every_operator():
+    program = """
+import types
+import symbind as mx
+for module in (mx.nd, mx.sym, mx.nd._internal, mx.sym.contrib):
+    built = types.ModuleType.__dict__["__dict__"].__get__(module)  # what importing has built
+    operators = [name for name in module.__all__ if name not in built]
+    assert len(operators) > 20, (module, operators)
+    assert set(operators) < set(vars(module)) == set(module.__dict__) == set(dir(module))
+    assert all(callable(module.__dict__[name]) for name in operators)
+assert vars(mx.nd)["exp"] is mx.nd.exp and mx.nd.exp(mx.nd.zeros(2)).asnumpy().tolist() == [1, 1]
+mx.nd.exp = mx.nd.sin  # as libraries do that wrap the operators
+assert vars(mx.nd)["exp"] is mx.nd.sin
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(package_path()), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_mistakes_are_explained():

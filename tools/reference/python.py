@@ -43,7 +43,8 @@ def items(operator_names):
             value = vars(module).get(short)
             if short.startswith("_") or value is None or not _is_ours(value) or id(value) in seen:
                 continue
-            if short in operator_names and _from_registry(module) and not isinstance(value, type):
+            is_operator = short in operator_names or _is_built_from_registry(value)
+            if is_operator and _from_registry(module) and not isinstance(value, type):
                 continue
             home = value.__module__
             inside = name != "symbind" and home.startswith(name + ".")  # mx.io shows what mx.io.io defines
@@ -55,6 +56,10 @@ def items(operator_names):
 
 def _from_registry(module):
     return "__getattr__" in vars(module) and module.__name__ != "symbind"
+
+
+def _is_built_from_registry(value):
+    return getattr(value, "__globals__", {}).get("__name__") == "symbind._functions"
 
 
 def _is_ours(value):
