@@ -446,9 +446,12 @@ def get_updater(optimizer):
     return Updater(optimizer)
 
 
+_FROM_NDARRAY = ("NDArray", "array", "clip", "maximum", "sign", "sqrt", "square", "zeros")
+
+
 def __getattr__(name):
     # Scripts take these from here, since MXNet's module imports them.
-    if name in ("NDArray", "clip", "sqrt", "square", "zeros"):
+    if name in _FROM_NDARRAY or name.endswith("_update"):
         from . import ndarray
 
         return getattr(ndarray, name)

@@ -78,6 +78,20 @@ def test_arrays_of_parameters_give_a_row_each():
         mx.nd.random.gamma(mx.nd.array([1, 2]), 1)
 
 
+@pytest.mark.parametrize("draw", [mx.random.uniform, mx.nd.random.normal, mx.random.gamma])
+def test_a_context_may_follow_the_shape(draw):
+    def drawn(*arguments, **more):
+        mx.random.seed(3)
+        return draw(1, 2, (2, 3), *arguments, **more).asnumpy()
+
+    out = mx.nd.zeros((2, 3))
+    expected = drawn(ctx=mx.cpu())
+    np.testing.assert_array_equal(drawn(mx.cpu()), expected)
+    np.testing.assert_array_equal(drawn(mx.cpu(), out), expected)
+    np.testing.assert_array_equal(drawn(mx.cpu(), out=out), out.asnumpy())
+    assert mx.random.normal(0, 1, (2,), mx.cpu(1)).context == mx.cpu(1)
+
+
 def test_indices_are_drawn_with_their_probabilities():
     data = mx.nd.array([[0, 1, 0], [0.5, 0, 0.5]])
     indices, logs = mx.nd.random.multinomial(data, shape=4, get_prob=True)

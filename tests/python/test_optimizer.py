@@ -504,6 +504,16 @@ def test_arrays_are_reset_and_set():
         mx.nd._internal._set_value(1)
 
 
+def test_operators_that_update_are_found_beside_the_optimizers():
+    weight, grad = mx.nd.array([1, 2]), mx.nd.array([0.5, 1])
+    mx.optimizer.sgd_update(weight, grad, out=weight, lr=0.5)
+    assert weight.asnumpy().tolist() == [0.75, 1.5]
+    for name in ("adam_update", "ftml_update", "mp_sgd_mom_update", "rmspropalex_update", "signum_update", "sign"):
+        assert getattr(mx.optimizer.optimizer, name) is getattr(mx.nd, name)
+    with pytest.raises(AttributeError, match="no operator"):
+        mx.optimizer.unknown_update  # noqa: B018
+
+
 def test_the_global_norm_is_clipped():
     arrays = [mx.nd.array([3.0, 0]), mx.nd.array([0, 4.0])]
     assert mx.optimizer.clip_global_norm(arrays, 10) == 5 and arrays[0].asnumpy()[0] == 3

@@ -265,3 +265,17 @@ def test_a_warning_about_inference_names_the_line_of_the_call():
 def test_a_missing_argument_is_named():
     with pytest.raises(TypeError, match="Symbol.simple_bind.*'ctx'"):
         mlp().simple_bind()
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 2, 4)])
+def test_rows_are_masked_by_a_vector(shape):
+    values, mask = np.arange(np.prod(shape)).reshape(shape) + 1.0, [0, 1, 2]
+    expected = values * np.reshape(mask, (3,) + (1,) * (len(shape) - 1))
+    net = mx.sym.element_mask(mx.sym.Variable("rows"), rhs=mx.sym.Variable("mask"), name="masked")
+    assert net.list_outputs() == ["masked_output"]
+    executor = net.simple_bind(mx.cpu(), rows=shape, mask=(3,))
+    output = executor.forward(is_train=True, rows=mx.nd.array(values), mask=mx.nd.array(mask))[0]
+    np.testing.assert_array_equal(output.asnumpy(), expected)
+    executor.backward(mx.nd.ones(shape))
+    np.testing.assert_array_equal(executor.grad_dict["rows"].asnumpy(), expected / values)
+    np.testing.assert_array_equal(mx.nd.element_mask(mx.nd.array(values), mx.nd.array(mask)).asnumpy(), expected)

@@ -119,6 +119,11 @@ def onehot_encode(indices, out):
     return out
 
 
+def element_mask(lhs, rhs):
+    """Each row of `lhs`, which has two or more axes, times an element of `rhs`, as in older versions of MXNet."""
+    return lhs * rhs.reshape((-1,) + (1,) * (lhs.ndim - 1))
+
+
 def _over(values, function):
     if not values.flags.c_contiguous:
         raise MXNetValueError(f"[{function}] the array shares the memory, which must be contiguous in row-major order")

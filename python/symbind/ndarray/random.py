@@ -1,11 +1,13 @@
 """Random arrays. With arrays as parameters, a sample for each of their elements."""
 
 from .. import _functions, _symbind
-from .._symbind import MXNetValueError, NDArray
+from .._symbind import Context, MXNetValueError, NDArray
 
 
 def _draw(name, parameters, shape, dtype, ctx, out, kwargs):
     """From `_random_name` for numbers, from `_sample_name` for arrays."""
+    if isinstance(dtype, Context):  # older versions of MXNet take the context and `out` after the shape
+        dtype, ctx, out = None, dtype, out if ctx is None else ctx
     arrays = [value for value in parameters.values() if isinstance(value, NDArray)]
     attributes = dict(kwargs)
     if shape is not None:

@@ -142,3 +142,13 @@ def histogram(a, bins=10, range=None, **kwargs):
     """The number of elements in each bin, and the edges of the bins: a number of equal bins of `range`, or a symbol
     with the edges."""
     return _parts.histogram(a, bins, range, symbolic=True, attributes=kwargs)
+
+
+def element_mask(lhs, rhs, name=None, **kwargs):
+    """Each row of `lhs`, which has two or more axes, times an element of `rhs`, as in older versions of MXNet."""
+
+    def call(op, *operands, hint=None, **attributes):
+        return _symbind._require_op(op).on_symbols(operands, attributes, hint or op)
+
+    rows = call("broadcast_mul", call("Flatten", lhs), call("expand_dims", rhs, axis=1))
+    return call("reshape_like", rows, lhs, hint="element_mask", name=name, **kwargs)
