@@ -8,16 +8,10 @@ namespace {
 
 thread_local PyObject* current_logger = nullptr;  // held by the scope that set it
 
-// The functions of the logging module configure the root logger where the program has not done so yet, and its own
-// logging.basicConfig() would then do nothing. The root logger's methods do not.
-nb::object without_side_effects(nb::handle logger) {
-  const nb::module_ logging = nb::module_::import_("logging");
-  return logger.ptr() && !logger.is(logging) ? nb::borrow(logger) : nb::object(logging.attr("getLogger")());
-}
-
 void log_to_python(LogLevel level, std::string_view message) {
   AcquireGil acquire;
-  const nb::object logger = without_side_effects(current_logger);
+  const nb::object given = current_logger ? nb::borrow(current_logger) : nb::none();
+  const nb::object logger = nb::module_::import_("symbind.log").attr("logger_of")(given);
   logger.attr(level == LogLevel::warning ? "warning" : "info")(nb::str(message.data(), message.size()));
 }
 

@@ -5,11 +5,11 @@ known by name, also to the ``init`` of a variable.
 """
 
 import json as _json
-import logging as _logging
 import math as _math
 import numbers as _numbers
 
 from . import _symbind
+from .log import logger_of as _logger_of
 
 __all__ = [
     "Bilinear",
@@ -95,7 +95,7 @@ class Initializer(_native):
     def _verbose_print(self, desc, init, arr):
         if self._verbose and self._print_func:
             what = init or getattr(desc, "attrs", {}).get("__init__") or str(desc).rpartition("_")[2]
-            _logging.getLogger().info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
+            _logger_of(None).info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
 
     def dumps(self):
         """The text that an __init__ attribute holds: '["uniform", {"scale": 0.07}]'."""

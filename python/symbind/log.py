@@ -42,19 +42,14 @@ getLogger = get_logger
 
 
 def logger_of(logger):
-    """Where messages for `logger` go: None and the module `logging`, as MXNet's scripts pass it, are the root logger.
-    The functions of that module would set up logging if the script has not."""
-    return _logging.getLogger() if logger is None or logger is _logging else logger
+    """Where messages for `logger` go, those of C++ too.
 
-
-def _set_up_where_info_is_asked_for(record):
-    """A filter of the root logger, which messages of C++ and Python pass. A script that has set its level to INFO or
-    lower without a handler expects MXNet's first message to add one, so the first one here does too. Otherwise nothing
-    is set up: a basicConfig() that the script calls later would have no effect."""
+    None and the module `logging`, as scripts for MXNet pass it, are the root logger. A script that has set its level to
+    INFO or lower without a handler expects MXNet's first message to add one, so the first one here does too. Otherwise
+    nothing is set up: a basicConfig() that the script calls later would have no effect."""
+    if logger is not None and logger is not _logging:
+        return logger
     root = _logging.getLogger()
     if not root.handlers and root.isEnabledFor(INFO):
         _logging.basicConfig()
-    return True
-
-
-_logging.getLogger().addFilter(_set_up_where_info_is_asked_for)
+    return root

@@ -1,9 +1,8 @@
 """The module of learning-rate schedules in the first versions of MXNet."""
 
-import logging as _logging
-
 from . import lr_scheduler as _lr_scheduler
 from ._symbind import MXNetValueError
+from .log import logger_of as _logger_of
 
 __all__ = ["FactorScheduler", "LearningRateScheduler"]
 
@@ -35,6 +34,6 @@ class FactorScheduler(LearningRateScheduler):
     def __call__(self, iteration):
         rate = self.base_lr * self.factor ** (iteration // self.step)
         if self._last is not None and rate != self._last:
-            _logging.getLogger().info("At update %d the learning rate becomes %.5f", iteration, rate)
+            _logger_of(None).info("At update %d the learning rate becomes %.5f", iteration, rate)
         self._last = rate
         return rate
