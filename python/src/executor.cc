@@ -86,8 +86,7 @@ void bind_executor(nb::module_& m) {
           [](const Executor& self) { return dict_in_order(self.symbol().list_auxiliary_states(), self.aux_arrays()); },
           "The auxiliary states by name.")
       .def_prop_ro(
-          "output_dict",
-          [](const Executor& self) { return dict_in_order(self.symbol().list_outputs(), self.outputs()); },
+          "output_dict", [](const Executor& self) { return dict_in_order(self.output_names(), self.outputs()); },
           "The outputs by name.")
       .def(
           "copy_params_from",

@@ -33,6 +33,12 @@ class ExecutorBuilder {
   Executor::Impl& impl() { return *impl_; }
   static Executor::Impl& impl_of(Executor& executor) { return *executor.impl_; }
 
+  void name_outputs(const std::vector<std::string>& names) {
+    require(names.size() == impl_->output_names.size(), "[bind] ", names.size(), " names were given for ",
+            impl_->output_names.size(), " outputs: ", comma_separated(names));
+    impl_->output_names = names;
+  }
+
   // Shapes, types and contexts of every variable and output, from those that are known.
   void infer_all(const NamedShapes& shapes, const NamedTypes& types) {
     Graph& graph = impl_->graph = Graph::from(impl_->symbol);
@@ -170,6 +176,7 @@ ExecutorPtr simple_bind(const Symbol& symbol, Context context, const NamedShapes
                         const SimpleBindOptions& options) {
   ExecutorBuilder builder(symbol, context, options.group2ctx, options.options);
   Executor::Impl& made = builder.impl();
+  if (!options.output_names.empty()) builder.name_outputs(options.output_names);
   builder.infer_all(from_public(shapes), options.type_dict);
   std::set<std::string> inputs;
   for (const auto& [name, shape] : shapes) inputs.insert(name);
@@ -213,6 +220,7 @@ ExecutorPtr Executor::reshape(const NamedShapes& shapes, const ReshapeOptions& o
   const Impl& self = *impl_;
   ExecutorBuilder builder(self.symbol, self.context, self.group2ctx, self.options);
   Impl& made = builder.impl();
+  builder.name_outputs(self.output_names);
   NamedTypes types;
   for (size_t i = 0; i < self.args.size(); ++i) types[self.arg_names[i]] = self.args[i].dtype();
   for (size_t i = 0; i < self.aux.size(); ++i) types[self.aux_names[i]] = self.aux[i].dtype();

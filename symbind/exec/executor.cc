@@ -412,6 +412,7 @@ void Executor::Impl::notify(const std::string& name, const NDArray& array) const
 
 const Symbol& Executor::symbol() const { return impl_->symbol; }
 Context Executor::context() const { return impl_->context; }
+const std::vector<std::string>& Executor::output_names() const { return impl_->output_names; }
 const std::vector<NDArray>& Executor::outputs() const { return impl_->outputs; }
 const std::vector<NDArray>& Executor::arg_arrays() const { return impl_->args; }
 const std::vector<NDArray>& Executor::grad_arrays() const { return impl_->grads; }

@@ -40,6 +40,7 @@ struct SimpleBindOptions {
   // values. follow() releases buffers that were replaced.
   NamedArrays* shared_buffer = nullptr;
   NamedArrays* shared_results = nullptr;
+  std::vector<std::string> output_names = {};  // of the outputs, in their order; empty: those of the symbol
   CompileOptions options = {};
 };
 
@@ -97,6 +98,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
 
   const Symbol& symbol() const;
   Context context() const;
+  const std::vector<std::string>& output_names() const;
   const std::vector<NDArray>& outputs() const;
   const std::vector<NDArray>& arg_arrays() const;
   const std::vector<NDArray>& grad_arrays() const;  // empty arrays where there is no gradient

@@ -147,6 +147,7 @@ ExecutorPtr DataParallelExecutorGroup::bind_ith_exec(size_t device, const BatchS
   options.grad_req = by_order;
   options.type_dict = split.types_in(symbol_);
   if (device < group2ctxs_.size()) options.group2ctx = group2ctxs_[device];
+  options.output_names = output_names_;
   options.options = compile_options_;
   options.shared_buffer = family_->inputs[device].get();
   options.shared_results = family_->results[device].get();

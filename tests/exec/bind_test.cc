@@ -165,6 +165,23 @@ TEST(SimpleBind, WritesTheGradientsOfParametersAlone) {
   EXPECT_EQ(names, (std::vector<std::string>{"fc1_bias", "fc1_weight"}));
 }
 
+TEST(SimpleBind, KnowsTheOutputsByTheNamesGiven) {
+  const Symbol a = var("a"), net = Symbol::group({a * 2, a * 3});
+  const std::vector<std::string> all{"write"}, names{"y", "z"};
+  const ExecutorPtr executor = simple_bind(net, cpu(), {{"a", {2}}}, {.grad_req = all, .output_names = names});
+  for (const ExecutorPtr& each : {executor, executor->reshape({{"a", {1}}})}) {
+    each->forward(true);
+    EXPECT_EQ(each->output_names(), names);
+    EXPECT_TRUE(each->output_dict().at("z").same_memory(each->outputs()[1]));
+    EXPECT_TRUE(fails_with([&] { each->backward(); }, "out_grads are needed for y, z:"));
+  }
+  EXPECT_TRUE(fails_with(
+      [&] {
+        simple_bind(net, cpu(), {{"a", {2}}}, {.output_names = {"y"}});
+      },
+      "1 names were given", "2 outputs"));
+}
+
 TEST(SimpleBind, FollowsTheTypesGiven) {
   auto executor = simple_bind(fc(var("x"), 2, "fc"), cpu(), {{"x", {3, 4}}}, {.type_dict = {{"x", DType::float64}}});
   EXPECT_EQ(executor->arg_dict().at("fc_weight").dtype(), DType::float64);

@@ -567,6 +567,17 @@ TEST(ComputeDtype, LearnsWithLayersOnSeveralContexts) {
   for (const DType type : {DType::float16, DType::bfloat16}) expect_same_bits(trained(type, groups), trained(type, {}));
 }
 
+TEST(ComputeDtype, ErrorsNameTheOutputsOfTheNetwork) {
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    Module module(fc(var("data"), 3, "fc"), {.label_names = {}, .compute_dtype = type});
+    module.bind({{"data", {2, 4}}});
+    module.init_params();
+    module.forward({.data = {ones({2, 4})}}, true);
+    EXPECT_TRUE(fails_with([&] { module.backward(); }, "out_grads are needed for fc_output:")) << type;
+    module.backward({ones({2, 3})});
+  }
+}
+
 // ---- networks that cast by themselves -------------------------------------------------------------------------------
 
 // As scripts for MXNet write them: the data is cast, parameters have its type (those of a BatchNorm are float32), and
