@@ -78,7 +78,9 @@ void bind_steps(ModuleClass<Module>& type) {
             self.p->borrow_optimizer(*shared_module.p);
             keep_alive(self.h, shared_module.h);
           },
-          nb::arg("shared_module"), "Shares the optimizer, the store and the updater of another module.");
+          nb::arg("shared_module"), "Shares the optimizer, the store and the updater of another module.")
+      .def_prop_ro("loss_scale", &Module::loss_scale, nb::call_guard<ReleaseGil>(),
+                   "By what the loss is multiplied in float16 (compute_dtype); 1.0 where the loss is not scaled.");
   def_steps<Module>(type);
   def_results<Module>(type, [](Module& self) -> Module& { return self; });
 }

@@ -343,6 +343,19 @@ def test_a_float32_network_trains_in_16_bits(tmp_path, dtype):
         mx.mod.Module(mx.sym.SoftmaxOutput(net), compute_dtype="int8")
 
 
+def test_the_scale_of_a_loss_is_halved_when_a_gradient_overflows():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+    assert mx.mod.Module(net).loss_scale == 1 and mx.mod.Module(net, compute_dtype="float16").loss_scale == 65536
+    mod = mx.mod.Module(net, compute_dtype="float16")
+    mod.bind([("data", (2, 4))], [("softmax_label", (2,))])
+    mod.init_params()
+    mod.init_optimizer()
+    mod.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 4)) * np.inf], [mx.nd.zeros((2,))]))
+    mod.update()
+    assert mod.loss_scale == 32768
+
+
 @pytest.mark.parametrize("replaced", ["forward", "backward"])
 def test_forward_backward_calls_the_passes_that_python_defines(replaced):
     calls = []
