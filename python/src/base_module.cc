@@ -354,8 +354,8 @@ void bind_base_module(nb::module_& m) {
            nb::arg("validation_metric").none() = nb::none(), nb::arg("monitor").none() = nb::none(),
            nb::arg("sparse_row_id_fn").none() = nb::none(), nb::arg("compute_dtype").none() = nb::none(),
            "Trains for the epochs from begin_epoch to num_epoch. compute_dtype: \"float16\" or \"bfloat16\" for a "
-           "float32 "
-           "network that computes in this type where that is safe.")
+           "float32 network that computes in this type where that is safe; a bound module needs force_rebind for "
+           "another type.")
       .def("score", &score, nb::arg("eval_data"), nb::arg("eval_metric"), nb::arg("num_batch").none() = nb::none(),
            nb::arg("batch_end_callback").none() = nb::none(), nb::arg("score_end_callback").none() = nb::none(),
            nb::arg("reset") = true, nb::arg("epoch") = 0, nb::arg("sparse_row_id_fn").none() = nb::none(),

@@ -138,7 +138,7 @@ void BaseModule::forward_backward(const DataBatch& batch) {
   backward();
 }
 
-void BaseModule::set_compute_dtype(DType /*dtype*/) {
+void BaseModule::set_compute_dtype(DType /*dtype*/, bool /*force_rebind*/) {
   fail(
       "[compute_dtype] this kind of module computes in the types of its networks: give compute_dtype to the modules in "
       "it");
@@ -169,7 +169,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   require_callable(args.eval_batch_end_callback, "fit", "eval_batch_end_callback");
   if (!args.eval_data && !(args.eval_end_callback.empty() && args.eval_batch_end_callback.empty()))
     log_warning("[fit] eval_end_callback and eval_batch_end_callback are never called: there is no eval_data");
-  if (args.compute_dtype != DType::none) set_compute_dtype(args.compute_dtype);
+  if (args.compute_dtype != DType::none) set_compute_dtype(args.compute_dtype, args.force_rebind);
   bind(train_data.provide_data(), train_data.provide_label(),
        {.for_training = true, .force_rebind = args.force_rebind});
   if (args.monitor) install_monitor(*args.monitor);

@@ -120,7 +120,8 @@ struct FitArgs {
   int num_epoch = -1;                                         // must be given
   std::optional<MetricArg> validation_metric = std::nullopt;  // none: eval_metric
   Monitor* monitor = nullptr;
-  DType compute_dtype = DType::none;  // float16 or bfloat16: ModuleOptions::compute_dtype
+  // float16 or bfloat16: ModuleOptions::compute_dtype; another type than that of a bound module needs force_rebind.
+  DType compute_dtype = DType::none;
 };
 
 struct ScoreArgs {
@@ -203,8 +204,9 @@ class BaseModule {
   virtual void set_states(double value);  // of every state
   virtual void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) = 0;
   virtual void install_monitor(Monitor& monitor) = 0;
-  // ModuleOptions::compute_dtype, before bind. Fails for a kind of module without this option.
-  virtual void set_compute_dtype(DType dtype);
+  // ModuleOptions::compute_dtype. A bound module changes it only with force_rebind, and is then not bound any more; its
+  // parameters and its optimizer remain. Fails for a kind of module without this option.
+  virtual void set_compute_dtype(DType dtype, bool force_rebind = false);
   // Called by fit() before each epoch; returns the epoch to begin. It is another one on a worker that joins a running
   // job (docs/distributed.md), which has the others' parameters from then on.
   virtual int begin_epoch(int epoch) { return epoch; }

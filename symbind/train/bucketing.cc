@@ -46,9 +46,11 @@ std::shared_ptr<Module> BucketingModule::make(const BucketKey& key) const {
                                                                 .compute_dtype = options_.compute_dtype});
 }
 
-void BucketingModule::set_compute_dtype(DType dtype) {
-  default_->set_compute_dtype(dtype);
+void BucketingModule::set_compute_dtype(DType dtype, bool force_rebind) {
+  const InUse use = in_use("set_compute_dtype");
+  default_->set_compute_dtype(dtype, force_rebind);
   options_.compute_dtype = dtype;
+  if (binded && !default_->binded) reset_bind();
 }
 
 // The default bucket holds what is initialized, updated and saved.

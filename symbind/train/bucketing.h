@@ -102,7 +102,7 @@ class BucketingModule : public BaseModule {
   void set_states(double value) override;
   void update_metric(EvalMetric& metric, const std::vector<NDArray>& labels, bool pre_sliced = false) override;
   void install_monitor(Monitor& monitor) override;  // in all buckets, including future ones
-  void set_compute_dtype(DType dtype) override;
+  void set_compute_dtype(DType dtype, bool force_rebind = false) override;
   int begin_epoch(int epoch) override;
 
   const BucketingOptions& options() const { return options_; }

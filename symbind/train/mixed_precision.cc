@@ -197,12 +197,14 @@ Symbol with_low_parameters(const Symbol& converted, DType target, const std::vec
   return Symbol(rewriting.outputs());
 }
 
-bool computes_in_16_bits(DType compute_dtype) {
-  const bool is_low = is_half(compute_dtype);
-  require(is_low || compute_dtype == DType::none || compute_dtype == DType::float32,
+DType effective_compute_dtype(DType compute_dtype) {
+  if (compute_dtype == DType::none) return DType::float32;
+  require(is_half(compute_dtype) || compute_dtype == DType::float32,
           "[compute_dtype] must be float32, float16 or bfloat16, not ", compute_dtype);
-  return is_low;
+  return compute_dtype;
 }
+
+bool computes_in_16_bits(DType compute_dtype) { return is_half(effective_compute_dtype(compute_dtype)); }
 
 Symbol computed_in(const Symbol& network, DType target) {
   std::vector<Entry> outputs = mixed_precision(network, target).entries();

@@ -36,7 +36,8 @@ Symbol mixed_precision(const Symbol& network, DType target, const PrecisionRules
 // variables that are not parameters.
 Symbol with_low_parameters(const Symbol& converted, DType target, const std::vector<std::string>& except = {});
 
-// ModuleOptions::compute_dtype: float16 and bfloat16 do, none and float32 do not, and others are an error.
+// ModuleOptions::compute_dtype with float32 for none; other types than float32, float16 and bfloat16 are an error.
+DType effective_compute_dtype(DType compute_dtype);
 bool computes_in_16_bits(DType compute_dtype);
 
 // A float32 network as a module computes it: mixed_precision() by the default rules, with the outputs in float32 again.

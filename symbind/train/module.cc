@@ -38,7 +38,7 @@ Module::Module(const Symbol& symbol, const ModuleOptions& options)
         !contains(options_.state_names, name))
       param_names_.push_back(name);
   check_input_names(options_.fixed_param_names, "fixed_param", true, arguments, param_names_);
-  if (options_.compute_dtype != DType::none) set_compute_dtype(options_.compute_dtype);
+  compute_in(options_.compute_dtype);
 }
 
 Module::~Module() = default;
@@ -313,9 +313,19 @@ void Module::sync_params_from_devices() {
 
 // ---- Precision ------------------------------------------------------------------------------------------------------
 
-void Module::set_compute_dtype(DType dtype) {
-  const bool in_16_bits = computes_in_16_bits(dtype), is_new = dtype != options_.compute_dtype;
-  require(!is_new || !binded, "[compute_dtype] must be given before the module is bound");
+void Module::set_compute_dtype(DType dtype, bool force_rebind) {
+  const InUse use = in_use("set_compute_dtype");
+  const DType wanted = effective_compute_dtype(dtype), bound = effective_compute_dtype(options_.compute_dtype);
+  if (wanted == bound) return;
+  require(!binded || force_rebind, "[compute_dtype] a bound module must be bound again to compute in another type, ",
+          "which fit() with force_rebind does; it computes in ", bound, ", and ", wanted, " was given");
+  if (wanted == DType::float16 && kvstore_) ScaledLoss::check_store(*kvstore_);
+  if (binded) reset_bind();
+  compute_in(dtype);
+}
+
+void Module::compute_in(DType dtype) {
+  const bool in_16_bits = computes_in_16_bits(dtype);
   options_.compute_dtype = dtype;
   computed_ = symbol_;
   scaled_loss_ = nullptr;

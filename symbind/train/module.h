@@ -91,7 +91,7 @@ class Module : public BaseModule {
   // operator, it does not wait for the check: the GPU decides whether the step is taken.
   void update() override;
   void finish_update() override;
-  void set_compute_dtype(DType dtype) override;
+  void set_compute_dtype(DType dtype, bool force_rebind = false) override;
   int begin_epoch(int epoch) override;
   double loss_scale() const;  // 1 where the loss is not scaled
   void reshape(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes = {});
@@ -140,6 +140,7 @@ class Module : public BaseModule {
   bool has_own_passes() const override { return typeid(*this) == typeid(Module); }
 
  private:
+  void compute_in(DType dtype);
   void take_shapes(const std::vector<DataDesc>& data_shapes, const std::vector<DataDesc>& label_shapes);
   // Checks the batch and takes its shapes; exec_group_ then runs it.
   void take_batch(const DataBatch& batch, bool is_train);

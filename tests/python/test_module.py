@@ -343,6 +343,19 @@ def test_a_float32_network_trains_in_16_bits(tmp_path, dtype):
         mx.mod.Module(mx.sym.SoftmaxOutput(net), compute_dtype="int8")
 
 
+def test_a_bound_module_computes_in_another_type_with_force_rebind():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    mod = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    train = mx.io.NDArrayIter(np.ones((16, 4), "float32"), np.zeros(16), 16)
+    mod.fit(train, num_epoch=1, compute_dtype=None)
+    mod.fit(train, num_epoch=1, compute_dtype="float32")
+    with pytest.raises(mx.MXNetError, match="force_rebind.*it computes in float32, and float16 was given"):
+        mod.fit(train, num_epoch=1, compute_dtype="float16")
+    for dtype in ("float16", "bfloat16", "float32"):
+        mod.fit(train, num_epoch=1, compute_dtype=dtype, force_rebind=True)
+        assert (mod.loss_scale > 1) == (dtype == "float16")
+
+
 def test_the_scale_of_a_loss_is_halved_when_a_gradient_overflows():
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
     net = mx.sym.SoftmaxOutput(net, name="softmax")

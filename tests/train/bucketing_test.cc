@@ -308,6 +308,40 @@ TEST(BucketingModule, WithoutItsBindingItKeepsParametersAndOptimizer) {
   expect_equal(module.get_params().arg_params, trained_by_modules({5, 3, 7}));
 }
 
+TEST(BucketingModule, ComputesInAnotherTypeOnceItIsBoundAgain) {
+  const Quiet quiet;
+  const auto trained = [](DType dtype) {
+    BucketingModule module = trained_module();
+    const auto step = [&](int64_t length) {
+      module.forward_backward(sentence(length));
+      module.update();
+    };
+    for (const int64_t length : {5, 3}) step(length);
+    EXPECT_TRUE(fails_with([&] { module.set_compute_dtype(DType::float16); }, "force_rebind"));
+    module.set_compute_dtype(DType::float32);
+    EXPECT_EQ(module.buckets().size(), 2u);
+    if (dtype != DType::float32) {
+      module.set_compute_dtype(dtype, /*force_rebind=*/true);
+      EXPECT_FALSE(module.binded);
+      EXPECT_TRUE(module.buckets().empty());
+    }
+    module.bind({{"data", {samples, 5}}}, {{"softmax_label", {samples}}}, {.force_rebind = true});
+    for (double scale = 0;
+         scale != module.default_bucket().loss_scale();) {  // a step whose gradients overflow is skipped
+      scale = module.default_bucket().loss_scale();
+      step(7);
+    }
+    EXPECT_EQ(module.current().loss_scale() > 1, dtype == DType::float16);
+    return module.get_params().arg_params;
+  };
+  const NamedArrays exact = trained(DType::float32);
+  for (const DType dtype : {DType::float16, DType::bfloat16})
+    for (const auto& [name, value] : trained(dtype)) {
+      EXPECT_TRUE(all_close(value, exact.at(name), {0.02, 0.02})) << name << " in " << dtype;
+      EXPECT_FALSE(same_bits(value, exact.at(name))) << name << " was not computed in " << dtype;
+    }
+}
+
 TEST(BucketingModule, AMonitorSeesBucketsThatCome) {
   BucketingModule module = trained_module();
   Monitor monitor(1, {.pattern = "softmax_output"});

@@ -511,12 +511,23 @@ TEST(ComputeDtype, LeavesOutAStepWhoseGradientsOverflow) {
   EXPECT_GE(module.loss_scale(), 512);
 }
 
-TEST(ComputeDtype, IsChosenBeforeBinding) {
+TEST(ComputeDtype, OfABoundModuleChangesOnlyWithForceRebind) {
   const Points points;
   Module module(classifier());
   NDArrayIter train = points.batches();
-  module.bind(train.provide_data(), train.provide_label());
-  EXPECT_TRUE(fails_with([&] { module.set_compute_dtype(DType::float16); }, "before", "bound"));
+  const auto fit = [&](DType dtype, bool force_rebind = false) {
+    module.fit(train, {.force_rebind = force_rebind, .num_epoch = 1, .compute_dtype = dtype});
+  };
+  fit(DType::none);
+  const Quiet quiet;  // the optimizer stays
+  for (const DType same : {DType::none, DType::float32}) fit(same);
+  EXPECT_TRUE(fails_with([&] { fit(DType::float16); }, "force_rebind", "computes in float32, and float16 was given"));
+  for (const DType type : {DType::float16, DType::bfloat16, DType::float32}) {
+    fit(type, /*force_rebind=*/true);
+    EXPECT_EQ(module.loss_scale() > 1, type == DType::float16) << type;
+    EXPECT_EQ(count_of(module.exec_group()->symbol(), "amp_cast") > 0, type != DType::float32) << type;
+  }
+  EXPECT_TRUE(fails_with([&] { fit(DType::bfloat16); }, "force_rebind", "computes in float32, and bfloat16 was given"));
   EXPECT_TRUE(fails_with([&] { Module(classifier(), {.compute_dtype = DType::int32}); }, "int32", "bfloat16"));
 }
 
@@ -565,6 +576,45 @@ TEST(ComputeDtype, LearnsWithLayersOnSeveralContexts) {
   };
   const std::map<std::string, Context> groups{{"first", cpu(0)}, {"second", cpu(1)}};
   for (const DType type : {DType::float16, DType::bfloat16}) expect_same_bits(trained(type, groups), trained(type, {}));
+}
+
+TEST(ComputeDtype, AnotherTypeKeepsTheParametersAndTheOptimizer) {
+  const Points points;
+  const Quiet quiet;
+  const auto trained = [&](DType second) {
+    seed(1);
+    Module module(classifier());
+    NDArrayIter train = points.batches();
+    FitArgs args{.optimizer_params = {{"learning_rate", 0.1}, {"momentum", 0.9}}, .num_epoch = 2};
+    module.fit(train, args);
+    args.force_rebind = true;
+    args.compute_dtype = second;
+    module.fit(train, args);
+    return module.get_params().arg_params.at("fc1_weight").to_vector<float>();
+  };
+  const double moved = distance(trained(DType::bfloat16), trained(DType::none));
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(moved, 10 * epsilon_of(DType::bfloat16));
+}
+
+TEST(ComputeDtype, TheSameTypeGivenAgainKeepsTheScaleOfTheLoss) {
+  const Points points;
+  const Quiet quiet;
+  Module module(classifier(), {.compute_dtype = DType::float16});
+  NDArrayIter train = points.batches();
+  const FitArgs args{.num_epoch = 1, .compute_dtype = DType::float16};
+  module.fit(train, args);
+  DataBatch batch = *train.next();
+  batch.data[0] = full(batch.data[0].shape(), 60000);  // products with it overflow in float16
+  for (int i = 0; i < 12; ++i) {
+    module.forward_backward(batch);
+    module.update();
+  }
+  const double scale = module.loss_scale();
+  EXPECT_LT(scale, 32);
+  train.reset();
+  module.fit(train, args);
+  EXPECT_EQ(module.loss_scale(), scale);
 }
 
 TEST(ComputeDtype, ErrorsNameTheOutputsOfTheNetwork) {

@@ -309,7 +309,7 @@ TEST(ScaledLossInFit, GivesTheSameBitsWhenTheUpdateIsFinishedLater) {
 }
 
 // A store of one worker that notes what it is given during backward.
-class EarlyStore final : public KVStore, public EarlyPush {
+class EarlyStore : public KVStore, public EarlyPush {
  public:
   explicit EarlyStore(bool returns_sums) : returns_sums_(returns_sums) {}
   bool may_push_early() const override { return true; }
@@ -350,6 +350,28 @@ TEST(ScaledLossInFit, ExchangesGradientsDuringBackwardWhereTheirSumsAreChecked) 
     EXPECT_TRUE(seen == expected) << returns_sums;
     EXPECT_EQ(store->early, returns_sums ? fit_batches * fit_values.size() : 0);
   }
+}
+
+// Its two workers cannot decide jointly.
+class TwoWorkers final : public EarlyStore {
+ public:
+  TwoWorkers() : EarlyStore(true) {}
+  int num_workers() const override { return 2; }
+};
+
+TEST(ScaledLossInFit, IsRefusedWhereWorkersCannotAgree) {
+  const Quiet quiet;
+  WatchedIter data([](int) {});
+  FitArgs args = fit_args();
+  args.kvstore = KVStorePtr(std::make_shared<TwoWorkers>());
+  Module module(regression(), in_float16({cpu()}));
+  EXPECT_TRUE(fails_with([&] { module.fit(data, args); }, "the workers of early cannot agree", "bfloat16"));
+  Module bound(regression(), {.label_names = {"out_label"}});
+  bound.fit(data, args);
+  args.force_rebind = true;
+  args.compute_dtype = DType::float16;
+  EXPECT_TRUE(fails_with([&] { bound.fit(data, args); }, "the workers of early cannot agree", "bfloat16"));
+  EXPECT_TRUE(bound.binded);
 }
 
 // Worker 1 overflows in one step. The steps of all workers are those of update() after each backward.
