@@ -114,6 +114,16 @@ InputsByPrecision inputs_by_precision(const Node& node) {
   return result;
 }
 
+// The type of each output of a node, from those of the inputs.
+std::map<std::pair<const Node*, int>, DType> types_inside(const Symbol& network, const NamedTypes& inputs) {
+  const Symbol internals = network.get_internals();
+  const std::vector<DType> inferred = infer_type(internals, inputs).outputs;
+  std::map<std::pair<const Node*, int>, DType> types;
+  for (size_t i = 0; i < inferred.size(); ++i)
+    types[{internals.entries()[i].node.get(), internals.entries()[i].index}] = inferred[i];
+  return types;
+}
+
 }  // namespace
 
 PrecisionRules default_precision_rules() {
@@ -205,6 +215,27 @@ DType effective_compute_dtype(DType compute_dtype) {
 }
 
 bool computes_in_16_bits(DType compute_dtype) { return is_half(effective_compute_dtype(compute_dtype)); }
+
+void require_float32(const Symbol& network, DType target, const NamedTypes& inputs) {
+  NamedTypes wide = inputs;
+  std::erase_if(wide, [](const auto& input) { return input.second != DType::float64; });
+  if (wide.empty()) return;
+  const std::map<std::pair<const Node*, int>, DType> types = types_inside(network, wide);
+  const Classifier classifier(default_precision_rules());
+  for (const NodePtr& node : topological_order(network.entries())) {
+    if (node->is_variable() || classifier.of(*node) != Precision::low) continue;
+    const std::vector<size_t> low = inputs_by_precision(*node).others;
+    const bool is_wide = std::ranges::any_of(low, [&](size_t i) {
+      return types.at({node->inputs[i].node.get(), node->inputs[i].index}) == DType::float64;
+    });
+    if (!is_wide) continue;
+    const std::vector<std::string> read = Symbol({{node, 0}}).list_arguments();
+    const auto source = std::ranges::find_if(wide, [&](const auto& input) { return contains(read, input.first); });
+    fail("[compute_dtype] only networks of float32 compute in ", target, "; '",
+         (source == wide.end() ? wide.begin() : source)->first, "' has type float64, which reaches ", node->op->name,
+         " '", node->name, "'");
+  }
+}
 
 Symbol computed_in(const Symbol& network, DType target) {
   std::vector<Entry> outputs = mixed_precision(network, target).entries();

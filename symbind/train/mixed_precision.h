@@ -8,6 +8,7 @@
 #include "symbind/core/dtype.h"
 #include "symbind/graph/symbol.h"
 #include "symbind/ops/loss_scale.h"
+#include "symbind/passes/infer.h"
 
 namespace SYMBIND_API symbind {
 
@@ -39,6 +40,9 @@ Symbol with_low_parameters(const Symbol& converted, DType target, const std::vec
 // ModuleOptions::compute_dtype with float32 for none; other types than float32, float16 and bfloat16 are an error.
 DType effective_compute_dtype(DType compute_dtype);
 bool computes_in_16_bits(DType compute_dtype);
+
+// Fails if float64 of an input of these types reaches an operator that computes in `target`: only float32 is converted.
+void require_float32(const Symbol& network, DType target, const NamedTypes& inputs);
 
 // A float32 network as a module computes it: mixed_precision() by the default rules, with the outputs in float32 again.
 Symbol computed_in(const Symbol& network, DType target);

@@ -107,6 +107,11 @@ void Module::bind(const std::vector<DataDesc>& data_shapes, const std::vector<Da
 
   const auto data = checked(data_shapes, options_.data_names, "data", true);
   const auto labels = label_shapes.empty() ? label_shapes : checked(label_shapes, options_.label_names, "label", false);
+  if (computes_in_16_bits(options_.compute_dtype)) {
+    NamedTypes types;
+    for (const DataDesc& description : data) types[description.name] = description.dtype;
+    require_float32(symbol_, options_.compute_dtype, types);
+  }
   ExecutorGroupOptions group{
       .contexts = options_.context,
       .workload = options_.work_load_list,

@@ -154,7 +154,8 @@ struct Predictor::Impl {
         options(wanted),
         arguments(net.list_arguments()),
         outputs(net.list_outputs()) {
-    if (computes_in_16_bits(options.compute_dtype)) computed = computed_in(computed, options.compute_dtype);
+    const bool in_16_bits = computes_in_16_bits(options.compute_dtype);
+    if (in_16_bits) computed = computed_in(computed, options.compute_dtype);
     require(options.max_shapes >= 1, "[Predictor] max_shapes must be at least 1");
     require(options.max_concurrent >= 0 && options.threads >= 0,
             "[Predictor] max_concurrent and threads must be at least 0 (0: automatic): ", options.max_concurrent, ", ",
@@ -162,6 +163,11 @@ struct Predictor::Impl {
     Device::get(options.context);  // fails here when there is no such device
     if (options.max_concurrent == 0) options.max_concurrent = options.context.is_gpu() ? 2 : pool().cores;
     args = chosen(arg_params, computed.list_arguments(), options.context);
+    if (in_16_bits) {
+      NamedTypes types;
+      for (const auto& [name, array] : args) types[name] = array.dtype();
+      require_float32(symbol, options.compute_dtype, types);
+    }
     const std::vector<std::string> states = computed.list_auxiliary_states();
     aux = chosen(aux_params, states, options.context);
     std::vector<std::string> missing;

@@ -369,6 +369,21 @@ def test_the_scale_of_a_loss_is_halved_when_a_gradient_overflows():
     assert mod.loss_scale == 32768
 
 
+def test_errors_of_mixed_precision_name_what_the_user_gave():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    mod = mx.mod.Module(net, label_names=None, compute_dtype="float16")
+    mod.bind([("data", (2, 4))])
+    mod.init_params()
+    mod.forward(mx.io.DataBatch([mx.nd.ones((2, 4))], None), is_train=True)
+    assert list(mod._exec_group.execs[0].output_dict) == ["fc_output"]
+    with pytest.raises(mx.MXNetError, match="out_grads are needed for fc_output:"):
+        mod.backward()
+    doubles = mx.io.NDArrayIter(mx.nd.ones((8, 4), dtype="float64"), np.zeros(8), 8)
+    mod = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    with pytest.raises(mx.MXNetError, match="only networks of float32 compute in float16; 'data' has type float64"):
+        mod.fit(doubles, num_epoch=1, compute_dtype="float16")
+
+
 @pytest.mark.parametrize("replaced", ["forward", "backward"])
 def test_forward_backward_calls_the_passes_that_python_defines(replaced):
     calls = []

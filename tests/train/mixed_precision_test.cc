@@ -628,6 +628,23 @@ TEST(ComputeDtype, ErrorsNameTheOutputsOfTheNetwork) {
   }
 }
 
+TEST(ComputeDtype, IsForNetworksOfFloat32) {
+  const auto bind_as = [](const Symbol& network, DType data, DType compute) {
+    Module module(network, {.compute_dtype = compute});
+    module.bind({{"data", {8, 2}, data}}, {{"softmax_label", {8}}});
+  };
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    EXPECT_TRUE(fails_with([&] { bind_as(classifier(), DType::float64, type); },
+                           join("[compute_dtype] only networks of float32 compute in ", type),
+                           "'data' has type float64, which reaches FullyConnected 'fc1'"));
+    bind_as(classifier(), DType::float32, type);
+    const Symbol in_float32 = fc(cast(var("data"), {.dtype = DType::float32}), 3, "fc");
+    bind_as(softmax_output(in_float32, {}, "softmax"), DType::float64, type);
+    const Symbol words = embedding(var("data"), {.input_dim = 5, .output_dim = 4}, "embed");
+    bind_as(softmax_output(fc(words, 3, "fc"), {}, "softmax"), DType::float64, type);
+  }
+}
+
 // ---- networks that cast by themselves -------------------------------------------------------------------------------
 
 // As scripts for MXNet write them: the data is cast, parameters have its type (those of a BatchNorm are float32), and

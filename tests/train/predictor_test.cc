@@ -150,6 +150,11 @@ TEST(Predictor, ComputesIn16Bits) {
   EXPECT_TRUE(
       fails_with([&] { Predictor(model.network.symbol, model.args, model.aux, {.compute_dtype = DType::int8}); },
                  "compute_dtype", "not int8"));
+  NamedArrays wide;
+  for (const auto& [name, array] : model.args) wide[name] = array.astype(DType::float64);
+  EXPECT_TRUE(fails_with([&] { Predictor(model.network.symbol, wide, model.aux, {.compute_dtype = DType::float16}); },
+                         "only networks of float32 compute in float16",
+                         "has type float64, which reaches FullyConnected 'fc1'"));
 }
 
 TEST(Predictor, ReadsACheckpoint) {
