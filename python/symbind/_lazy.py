@@ -23,9 +23,21 @@ LAZY = {
     "viz": "visualization",
 }
 
+_SCALED_BY_MODULES = (
+    "Trainers of Gluon are not part of Symbind: mx.mod.Module with compute_dtype='float16' scales the loss and the "
+    "gradients itself."
+)
+
 ABSENT = {
     "autograd": "Automatic differentiation of array code is not part of Symbind: bind a Symbol, whose backward() gives "
     "gradients.",
+    "contrib.amp.convert_hybrid_block": "Gluon is not part of Symbind: convert a network, which is a Symbol, by "
+    "mx.contrib.amp.convert_symbol, or a checkpoint by mx.contrib.amp.convert_model.",
+    "contrib.amp.init": "Functions that cast in every network are not part of Symbind: give compute_dtype='float16' or "
+    "'bfloat16' to mx.mod.Module or its fit, or convert a network by mx.contrib.amp.convert_symbol.",
+    "contrib.amp.init_trainer": _SCALED_BY_MODULES,
+    "contrib.amp.scale_loss": _SCALED_BY_MODULES,
+    "contrib.amp.unscale": _SCALED_BY_MODULES,
     "gluon": "Gluon is not part of Symbind: write the network as a Symbol and train it with mx.mod.Module.",
     "library": "Operators compiled against MXNet cannot be loaded by Symbind: write a CustomOp.",
     "notebook": "MXNet's notebook helpers are not part of Symbind.",
@@ -46,10 +58,16 @@ class _Finder:
     @staticmethod
     def find_spec(fullname, path=None, target=None):
         package, _, rest = fullname.partition(".")
-        sentence = ABSENT.get(rest.split(".")[0]) if package == "symbind" else None
+        sentence = ABSENT.get(rest.split(".")[0], ABSENT.get(rest)) if package == "symbind" else None
         if sentence:
             raise ImportError(sentence, name=fullname)
         return None
+
+
+def missing(module, name):
+    """The error for an attribute that a module of Symbind, given by its name, does not have."""
+    sentence = ABSENT.get(f"{module}.{name}".removeprefix("symbind."))
+    return AttributeError(sentence or f"module {module!r} has no attribute {name!r}")
 
 
 def install(module_globals):
@@ -62,7 +80,7 @@ def install(module_globals):
         if name in LAZY:
             module_globals[name] = module = _importlib.import_module(f"{package}.{LAZY[name]}")
             return module
-        raise AttributeError(ABSENT.get(name) or f"module {package!r} has no attribute {name!r}")
+        raise missing(package, name)
 
     def __dir__():
         return sorted({*module_globals, *LAZY})

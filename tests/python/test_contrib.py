@@ -1,6 +1,7 @@
 """mx.contrib and mx.runtime: text, mixed precision, loaders, TensorBoard, variance reduced gradients, features."""
 
 import collections
+import importlib
 import json
 import re
 import types
@@ -234,6 +235,18 @@ def test_a_converted_network_trains():
     mod.fit(mx.io.NDArrayIter(data, labels, 16), num_epoch=20, optimizer_params={"learning_rate": 0.5})
     assert mod.score(mx.io.NDArrayIter(data, labels, 16), "acc")[0][1] > 0.9
     assert mod.get_params()[0]["fc_weight"].dtype == np.float32
+
+
+@pytest.mark.parametrize("module", ["contrib.amp", "contrib.amp.amp"])
+@pytest.mark.parametrize("name", ["init", "init_trainer", "scale_loss", "unscale", "convert_hybrid_block"])
+def test_what_amp_has_for_gluon_says_what_to_do_instead(module, name):
+    instead = "convert_symbol" if name == "convert_hybrid_block" else "compute_dtype"
+    with pytest.raises(AttributeError, match=f"not part of Symbind: .*{instead}"):
+        getattr(importlib.import_module(f"symbind.{module}"), name)()
+    with pytest.raises(ImportError, match=f"not part of Symbind: .*{instead}"):
+        exec(f"from symbind.contrib.amp import {name}")
+    with pytest.raises(AttributeError, match="'symbind.contrib.amp' has no attribute 'nope'"):
+        amp.nope()
 
 
 def test_casts_are_left_out_of_files_unless_asked_for(tmp_path):

@@ -1,12 +1,13 @@
 """Mixed precision: networks whose products and convolutions compute in 16 bits, and everything delicate in float32.
 
-``convert_symbol`` puts casts into a network and ``convert_model`` casts its parameters too. (MXNet's ``init`` and
-``scale_loss``, which change the functions of arrays for Gluon's trainers, are not part of Symbind: give
-``compute_dtype`` to ``Module`` or ``fit``, which scale the loss by themselves.)
+``convert_symbol`` puts casts into a network and ``convert_model`` casts its parameters too. MXNet's ``init``, which
+changes the functions of arrays and symbols, and ``scale_loss``, ``unscale`` and ``init_trainer``, which are for Gluon's
+trainers, are not part of Symbind: give ``compute_dtype`` to ``Module`` or ``fit``, which scale the loss by themselves.
 """
 
 from . import amp, lists, loss_scaler
 from .amp import (
+    __getattr__,
     convert_bucketing_module,
     convert_model,
     convert_symbol,

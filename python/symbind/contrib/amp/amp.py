@@ -1,5 +1,6 @@
 """Networks in mixed precision."""
 
+from ..._lazy import missing as _missing
 from ..._symbind import MXNetTypeError, MXNetValueError, Symbol, _mixed_precision, _with_low_parameters
 from ...symbol import load_json as _load_json
 from .lists import symbol_bf16 as _bf16
@@ -8,6 +9,10 @@ from .lists import symbol_fp16 as _fp16
 bfloat16 = "bfloat16"
 
 _TYPE_NUMBERS = {"float16": "2", "bfloat16": "12"}  # as the attribute __dtype__ has them
+
+
+def __getattr__(name):
+    raise _missing("symbind.contrib.amp", name)
 
 
 def _name_of(dtype):
