@@ -146,10 +146,14 @@ void bind_inside(ModuleClass<BucketingModule>& type) {
                        buckets[bucket_key_to_python(key)] = bucket_of(self.h, bucket);
                      return buckets;
                    })
-      .def_prop_ro("_context", [](const BucketingModule& self) { return self.options().context; })
-      .def_prop_ro("_fixed_param_names", [](const BucketingModule& self) { return self.options().fixed_param_names; })
-      .def_prop_ro("_state_names", [](const BucketingModule& self) { return self.options().state_names; })
+      .def_prop_ro("_networks",
+                   [](const BucketingModule& self) {
+                     nb::dict networks;
+                     for (const auto& [key, symbol] : self.networks()) networks[bucket_key_to_python(key)] = symbol;
+                     return networks;
+                   })
       .def_prop_ro("_params_dirty", [](const BucketingModule& self) { return self.default_bucket().params_dirty(); });
+  def_training_options<BucketingModule>(type);
 }
 
 }  // namespace

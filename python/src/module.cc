@@ -140,15 +140,6 @@ void bind_inside(ModuleClass<Module>& type) {
       .def_prop_ro("_output_names", [](const Module& self) { return self.Module::output_names(); })
       .def_prop_ro("_data_names", [](const Module& self) { return self.options().data_names; })
       .def_prop_ro("_label_names", [](const Module& self) { return self.options().label_names; })
-      .def_prop_ro("_state_names", [](const Module& self) { return self.options().state_names; })
-      .def_prop_ro("_fixed_param_names", [](const Module& self) { return self.options().fixed_param_names; })
-      .def_prop_ro("_context", [](const Module& self) { return self.options().context; })
-      .def_prop_ro("_work_load_list",
-                   [](const Module& self) {
-                     const auto& given = self.options().work_load_list;
-                     return given.empty() ? std::vector<double>(self.options().context.size(), 1) : given;
-                   })
-      .def_prop_ro("_compression_params", [](const Module& self) { return self.options().compression_params; })
       .def_prop_ro("_data_shapes",
                    [](const Module& self) -> nb::object {
                      return self.binded ? nb::object(list_of(self.Module::data_shapes())) : nb::none();
@@ -188,6 +179,7 @@ void bind_inside(ModuleClass<Module>& type) {
           nb::for_setter(nb::arg("value").none()))
       .def_prop_ro("_total_exec_bytes",
                    [](const Module& self) { return self.exec_group() ? self.exec_group()->total_exec_bytes() : 0; });
+  def_training_options<Module>(type);
 }
 
 }  // namespace

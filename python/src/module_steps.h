@@ -43,6 +43,22 @@ void set_training_options(Options& options, nb::handle work_load_list, nb::handl
 template <class Kind>
 using ModuleClass = nb::class_<Kind, BaseModule, PythonModule<Kind>>;
 
+// The same without compute_dtype, under the names that scripts read.
+template <class Kind>
+void def_training_options(ModuleClass<Kind>& type) {
+  type.def_prop_ro("_context", [](const Kind& self) { return self.options().context; })
+      .def_prop_ro("_work_load_list",
+                   [](const Kind& self) {
+                     const auto& given = self.options().work_load_list;
+                     return given.empty() ? std::vector<double>(self.options().context.size(), 1) : given;
+                   })
+      .def_prop_ro("_fixed_param_names", [](const Kind& self) { return self.options().fixed_param_names; })
+      .def_prop_ro("_state_names", [](const Kind& self) { return self.options().state_names; })
+      .def_prop_ro("_group2ctxs", [](const Kind& self) { return self.options().group2ctxs; })
+      .def_prop_ro("_compression_params", [](const Kind& self) { return self.options().compression_params; })
+      .def_prop_ro("_memory_budget", [](const Kind& self) { return self.options().compile_options.memory_budget; });
+}
+
 template <class Kind>
 void def_bind(ModuleClass<Kind>& type) {
   type.def(

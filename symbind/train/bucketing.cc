@@ -262,6 +262,13 @@ void BucketingModule::preload(Symbols symbols, NamedArrays arg_params, NamedArra
   params_initialized = true;
 }
 
+BucketingModule::Symbols BucketingModule::networks() const {
+  Symbols networks = symbols_;
+  networks.emplace(options_.default_bucket_key, default_->symbol());
+  for (const auto& [key, module] : order_) networks.emplace(key, module->symbol());
+  return networks;
+}
+
 void BucketingModule::save_optimizer_states(const std::string& path) const {
   const InUse use = in_use("save_optimizer_states");
   default_->save_optimizer_states(path);

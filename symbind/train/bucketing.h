@@ -62,6 +62,7 @@ class BucketingModule : public BaseModule {
   // The steps of load(), before bind().
   void preload(Symbols symbols, NamedArrays arg_params, NamedArrays aux_params, std::string optimizer_states = "");
   static Symbols load_symbols(const std::string& prefix);
+  Symbols networks() const;  // of the default bucket, and of those that were loaded or visited
 
   const Symbol& symbol() const override;
   std::vector<std::string> data_names() const override;

@@ -3,6 +3,7 @@
 import collections
 import importlib
 import json
+import logging
 import re
 import types
 
@@ -235,6 +236,105 @@ def test_a_converted_network_trains():
     mod.fit(mx.io.NDArrayIter(data, labels, 16), num_epoch=20, optimizer_params={"learning_rate": 0.5})
     assert mod.score(mx.io.NDArrayIter(data, labels, 16), "acc")[0][1] > 0.9
     assert mod.get_params()[0]["fc_weight"].dtype == np.float32
+
+
+def sentence_module(dtype="float32", **options):
+    """A trained BucketingModule for sentences of 5 and of 8 words, and its data."""
+
+    def generate(length):
+        words = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=20, output_dim=8, name="embed")
+        cell = mx.rnn.LSTMCell(8, prefix="lstm_")
+        outputs, _ = cell.unroll(length, inputs=words, merge_outputs=True, layout="NTC")
+        net = mx.sym.FullyConnected(mx.sym.Reshape(outputs, shape=(-1, 8)), num_hidden=20, name="fc")
+        return mx.sym.SoftmaxOutput(net, mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,)), name="softmax")
+
+    rng = np.random.RandomState(0)
+    sentences = [[int(word) for word in rng.randint(1, 20, length)] for length in (5, 8) * 32]
+    data = mx.rnn.BucketSentenceIter(sentences, 8, buckets=[5, 8], invalid_label=0)
+    module = mx.mod.BucketingModule(
+        lambda length: (generate(length), ("data",), ("softmax_label",)), default_bucket_key=8, **options
+    )
+    mx.random.seed(1)
+    module.fit(
+        data,
+        num_epoch=1,
+        eval_metric=mx.metric.Perplexity(0),
+        initializer=mx.init.Xavier(),
+        kvstore="device",
+        compute_dtype=dtype,
+    )
+    return module, data
+
+
+def score_of(module, data):
+    if not module.binded:
+        module.bind(data.provide_data, data.provide_label, for_training=False)
+    return dict(module.score(data, mx.metric.Perplexity(0)))["perplexity"]
+
+
+@pytest.mark.parametrize("optional", [False, True], ids=["float32 parameters", "parameters of 16 bits"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_converted_bucketing_module_has_the_parameters_of_the_other(dtype, optional):
+    module, data = sentence_module()
+    exact = score_of(module, data)
+    converted = amp.convert_bucketing_module(module, dtype, cast_optional_params=optional)
+    assert converted.params_initialized and not converted.binded
+    assert score_of(converted, data) == pytest.approx(exact, rel=0.01) and score_of(converted, data) != exact
+    for key, bucket in converted._buckets.items():
+        assert "amp_cast" in bucket.symbol.tojson(remove_amp_cast=False), key
+        assert bucket.symbol.list_arguments() == module._buckets[key].symbol.list_arguments()
+    weight = converted.get_params()[0]["fc_weight"]
+    assert weight.dtype == ({"float16": np.float16}.get(dtype, dtype) if optional else np.float32)
+    assert score_of(module, data) == exact and module.get_params()[0]["fc_weight"].dtype == np.float32
+
+
+def test_a_converted_bucketing_module_has_the_options_of_the_other():
+    options = {
+        "logger": logging.getLogger("sentences"),
+        "context": [mx.cpu(0), mx.cpu(1)],
+        "work_load_list": [1, 3],
+        "fixed_param_names": ["embed_weight"],
+        "group2ctxs": {"one": [mx.cpu(1), mx.cpu(0)]},
+        "compression_params": {"type": "2bit", "threshold": 0.5},
+        "memory_budget": 10**6,
+    }
+    module, data = sentence_module("bfloat16", **options)
+    converted = amp.convert_bucketing_module(module, "bfloat16")
+    assert converted.logger is options["logger"] and converted._context == options["context"]
+    assert converted._work_load_list == [1, 3] and converted._fixed_param_names == ["embed_weight"]
+    assert converted._group2ctxs == module._group2ctxs == [{"one": mx.cpu(1)}, {"one": mx.cpu(0)}]
+    assert converted._compression_params == {"type": "2bit", "threshold": "0.5"}
+    assert converted._memory_budget == 10**6
+    assert score_of(converted, data) == pytest.approx(score_of(module, data), rel=0.01)
+
+
+def test_a_converted_bucketing_module_has_the_states_of_the_other():
+    def generate(key):
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+        net = mx.sym.FullyConnected(net + mx.sym.Variable("state"), num_hidden=2, name="fc2")
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
+
+    module = mx.mod.BucketingModule(generate, default_bucket_key=1, state_names=["state"])
+    with pytest.raises(AssertionError, match="init_params"):
+        amp.convert_bucketing_module(module)
+    module.bind([("data", (2, 4))], [("softmax_label", (2,))])
+    module.init_params(mx.init.One())
+    for optional in (False, True):
+        converted = amp.convert_bucketing_module(module, cast_optional_params=optional)
+        converted.bind([("data", (2, 4))], [("softmax_label", (2,))], for_training=False)
+        converted.set_states(value=2)
+        assert converted._state_names == ["state"] and converted.get_states()[0].dtype == np.float32
+        assert converted.get_states()[0].asnumpy().tolist() == [[2, 2, 2]] * 2
+    with pytest.raises(AssertionError, match="expected a BucketingModule, not Module"):
+        amp.convert_bucketing_module(mx.mod.Module(generate(1)[0]))
+
+
+def test_a_bucketing_module_that_was_loaded_is_converted(tmp_path):
+    module, data = sentence_module()
+    module.save_checkpoint(str(tmp_path / "net"), 1)
+    loaded = mx.mod.BucketingModule.load(str(tmp_path / "net"), 1, sym_gen=module._sym_gen, default_bucket_key=8)
+    converted = amp.convert_bucketing_module(loaded, "bfloat16")
+    assert score_of(converted, data) == score_of(amp.convert_bucketing_module(module, "bfloat16"), data)
 
 
 @pytest.mark.parametrize("module", ["contrib.amp", "contrib.amp.amp"])

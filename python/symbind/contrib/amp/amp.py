@@ -1,7 +1,14 @@
 """Networks in mixed precision."""
 
 from ..._lazy import missing as _missing
-from ..._symbind import MXNetTypeError, MXNetValueError, Symbol, _mixed_precision, _with_low_parameters
+from ..._symbind import (
+    BucketingModule,
+    MXNetTypeError,
+    MXNetValueError,
+    Symbol,
+    _mixed_precision,
+    _with_low_parameters,
+)
 from ...symbol import load_json as _load_json
 from .lists import symbol_bf16 as _bf16
 from .lists import symbol_fp16 as _fp16
@@ -171,14 +178,19 @@ def convert_model(
         data_names,
         cast_optional_params,
     )
-    attributes = converted.attr_dict()
+    return converted, _cast_as_declared(arg_params, converted, target_dtype), dict(aux_params)
+
+
+def _cast_as_declared(arg_params, converted, target_dtype):
+    """The parameters, of the target type where a converted network declares them so."""
     target = _name_of(target_dtype)
+    attributes = converted.attr_dict()
 
     def cast(name, array):
         is_low = attributes.get(name, {}).get("__dtype__") == _TYPE_NUMBERS[target]
         return array.astype(target) if is_low else array
 
-    return converted, {name: cast(name, array) for name, array in arg_params.items()}, dict(aux_params)
+    return {name: cast(name, array) for name, array in arg_params.items()}
 
 
 def convert_bucketing_module(
@@ -190,13 +202,19 @@ def convert_bucketing_module(
     excluded_sym_names=None,
     cast_optional_params=False,
 ):
-    """A BucketingModule whose networks are in mixed precision."""
-    if not hasattr(bucketing_mod, "_sym_gen"):
+    """A BucketingModule with the parameters of another, whose networks are in mixed precision. It is not bound yet, and
+    has no optimizer. A compute_dtype is not taken over: its networks state the types themselves."""
+    if not isinstance(bucketing_mod, BucketingModule):
         raise MXNetTypeError(f"expected a BucketingModule, not {type(bucketing_mod).__name__}")
-    generate = bucketing_mod._sym_gen
+    if not bucketing_mod.params_initialized:
+        raise MXNetValueError("the BucketingModule has no parameters yet: call bind and init_params first")
+    generate, networks = bucketing_mod._sym_gen, bucketing_mod._networks
+    arg_params, aux_params = bucketing_mod.get_params()
+    param_names = set(arg_params)
 
     def sym_gen(key):
-        symbol, data_names, label_names = generate(key)
+        generated, data_names, label_names = generate(key)
+        symbol = networks.get(key, generated)
         converted = convert_symbol(
             symbol,
             target_dtype,
@@ -204,14 +222,23 @@ def convert_bucketing_module(
             fp32_ops,
             conditional_fp32_ops,
             excluded_sym_names,
-            [*data_names, *(label_names or [])],
+            [name for name in symbol.list_arguments() if name not in param_names],
             cast_optional_params,
         )
         return converted, data_names, label_names
 
-    return type(bucketing_mod)(
+    key = bucketing_mod._default_bucket_key
+    made = BucketingModule(
         sym_gen,
-        default_bucket_key=bucketing_mod._default_bucket_key,
+        key,
+        logger=bucketing_mod.logger,
         context=bucketing_mod._context,
+        work_load_list=bucketing_mod._work_load_list,
         fixed_param_names=bucketing_mod._fixed_param_names,
+        state_names=bucketing_mod._state_names,
+        group2ctxs=bucketing_mod._group2ctxs,
+        compression_params=bucketing_mod._compression_params,
+        memory_budget=bucketing_mod._memory_budget,
     )
+    made._preload({}, _cast_as_declared(arg_params, made._networks[key], target_dtype), aux_params, "")
+    return made
