@@ -15,6 +15,29 @@ PredictorOptions options_from(nb::handle ctx, int max_concurrent, size_t max_sha
           .compute_dtype = compute_dtype.is_none() ? DType::none : dtype_from(compute_dtype)};
 }
 
+// A dict, a MappingProxyType and the like. A DataFrame has keys, too, but is one array.
+bool is_mapping(nb::handle value) {
+  if (nb::isinstance<NDArray>(value)) return false;
+  return nb::isinstance<nb::dict>(value) ||
+         nb::isinstance(value, nb::module_::import_("collections.abc").attr("Mapping"));
+}
+
+NDArray input_from(nb::handle value, const std::string& name = "") {
+  if (value.is_none())
+    throw TypeError(join("the input", name.empty() ? "" : " '" + name + "'", " is None: an array is needed"));
+  return array_from(value, cpu());
+}
+
+NamedArrays inputs_from(nb::handle mapping) {
+  NamedArrays inputs;
+  for (auto [key, value] : dict_from(mapping, "inputs by name")) {
+    if (!nb::isinstance<nb::str>(key)) throw wrong_type("inputs are named by strings", key);
+    const auto name = nb::cast<std::string>(key);
+    inputs[name] = input_from(value, name);
+  }
+  return inputs;
+}
+
 // A single output itself, several as a list.
 nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
   if (data.size() > 1)
@@ -22,14 +45,12 @@ nb::object call(const Predictor& self, nb::args data, nb::kwargs inputs) {
         "a predictor takes one input by position, and several by name: predict(left=…, right=…), or a dict of them");
   if (data.size() == 1 && inputs.size() > 0) throw TypeError("inputs are given by position or by name, not both");
   std::vector<NDArray> outputs;
-  if (data.size() == 1 && !nb::isinstance<nb::dict>(data[0])) {
-    const NDArray array = array_from(data[0], cpu());
+  if (data.size() == 1 && !is_mapping(data[0])) {
+    const NDArray array = input_from(data[0]);
     const ReleaseGil release;
     outputs = self(array);
   } else {
-    NamedArrays arrays;
-    for (auto [name, value] : data.size() == 1 ? nb::cast<nb::dict>(data[0]) : nb::dict(inputs))
-      arrays[nb::cast<std::string>(name)] = array_from(value, cpu());
+    const NamedArrays arrays = inputs_from(data.size() == 1 ? nb::handle(data[0]) : nb::handle(inputs));
     const ReleaseGil release;
     outputs = self(arrays);
   }

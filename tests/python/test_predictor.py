@@ -1,10 +1,12 @@
 """Predictor: predictions from any thread, and the page that describes it."""
 
+import collections
 import concurrent.futures
 import os
 import re
 import signal
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -72,8 +74,15 @@ def test_several_inputs_and_outputs():
     total, product = predict(left=[1, 2], right=[10, 20])
     assert total.asnumpy().tolist() == [11, 22]
     assert product.asnumpy().tolist() == [10, 40]
+    for mapping in (types.MappingProxyType, collections.OrderedDict, collections.UserDict):
+        total, product = predict(mapping({"left": [1, 2], "right": [10, 20]}))
+        assert total.asnumpy().tolist() == [11, 22]
     with pytest.raises(mx.MXNetError, match="'right' is missing"):
         predict(left=[1, 2])
+    with pytest.raises(TypeError, match="inputs are named by strings, not 1"):
+        predict({"left": [1, 2], 1: [1, 2]})
+    with pytest.raises(TypeError, match="the input 'right' is None"):
+        predict(left=[1, 2], right=None)
     with pytest.raises(mx.MXNetError, match="by name"):
         predict([1, 2])
     with pytest.raises(TypeError, match="not both"):
