@@ -49,6 +49,36 @@ void look_again(const BaseModule& module) {
   if (const auto* looks = dynamic_cast<const LooksForOverrides*>(&module)) looks->look_again();
 }
 
+bool is_given_batches(const BaseModule& module) {
+  const auto* looks = dynamic_cast<const LooksForOverrides*>(&module);
+  return looks && looks->is_given_batches();
+}
+
+DataBatch batch_for(const BaseModule& module, nb::handle batch) {
+  return is_given_batches(module) ? batch_for_python(batch) : batch_from(batch);
+}
+
+void update_metric_by_python(const nb::object& method, EvalMetric& metric, const DataBatch& batch) {
+  const nb::object source = batch_to_python(batch);
+  if (!PyList_Check(source.ptr())) {
+    method(metric_to_python(&metric), nb::getattr(source, "label", nb::none()));
+    return;
+  }
+  nb::list labels;  // of each device
+  for (nb::handle part : source) labels.append(nb::object(part.attr("label")));
+  method(metric_to_python(&metric), labels, nb::arg("pre_sliced") = true);
+}
+
+bool bind_by_python(const nb::object& method, DataIter& train_data, const BindArgs& args) {
+  const nb::object data = described_by_python(train_data, "provide_data");
+  if (!data.is_valid()) return false;
+  nb::dict arguments = arguments_of(args);
+  arguments["data_shapes"] = data;
+  arguments["label_shapes"] = described_by_python(train_data, "provide_label");
+  method(**arguments);
+  return true;
+}
+
 OptimizerArg optimizer_arg_from(nb::handle value, nb::handle keeper) {
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   return optimizer_from(value, keeper);
@@ -180,9 +210,10 @@ void fit(nb::handle self, nb::handle train_data, nb::handle eval_data, nb::handl
   if (!num_epoch) throw ValueError("fit needs num_epoch, the number of epochs");
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
-  const auto training = iter_from(train_data, "train_data");
+  const bool for_python = is_given_batches(module);
+  const auto training = iter_from(train_data, "train_data", {}, for_python);
   const nb::handle keeper = keeper_of_optimizer(self, kvstore);
-  const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data");
+  const auto evaluation = eval_data.is_none() ? nullptr : iter_from(eval_data, "eval_data", {}, for_python);
   const auto watching = monitor.is_none() ? nullptr : monitor_from(monitor, keeper_of(self));
   FitArgs args{
       .eval_data = evaluation.get(),
@@ -220,7 +251,7 @@ nb::list score(nb::handle self, nb::handle eval_data, nb::handle eval_metric, st
                nb::handle batch_end_callback, nb::handle score_end_callback, Truth reset, int epoch, nb::handle) {
   auto& module = nb::cast<BaseModule&>(self);
   look_again(module);
-  const auto data = iter_from(eval_data, "eval_data");
+  const auto data = iter_from(eval_data, "eval_data", {}, is_given_batches(module));
   const EvalMetricPtr metric = metric_from(eval_metric);
   const ScoreArgs args{.num_batch = num_batch,
                        .batch_end_callback = batch_callbacks_from(batch_end_callback),
@@ -258,7 +289,7 @@ nb::object predict(nb::handle self, nb::handle eval_data, std::optional<int64_t>
     }
     return outputs_to_python(outputs, always_output_list);
   }
-  const auto data = iter_from(eval_data, "eval_data");
+  const auto data = iter_from(eval_data, "eval_data", {}, is_given_batches(module));
   const PredictArgs args{.num_batch = num_batch, .reset = reset};
   const LoggerScope log(logger_of(self));
   if (merge_batches) {
@@ -288,7 +319,7 @@ class PythonPredictLoop {
  public:
   PythonPredictLoop(nb::handle self, nb::handle module, nb::handle eval_data, const PredictArgs& args)
       : module_(nb::borrow(module), self),
-        data_(iter_from(eval_data, "eval_data", self)),
+        data_(iter_from(eval_data, "eval_data", self, is_given_batches(*module_.as<BaseModule>()))),
         loop_(*module_.as<BaseModule>(), *data_, args) {}
   nb::object next() {
     std::optional<PredictLoop::Step> step;
@@ -374,7 +405,7 @@ void bind_base_module(nb::module_& m) {
       .def(
           "forward_backward",
           [](nb::pointer_and_handle<BaseModule> self, nb::handle data_batch) {
-            const DataBatch batch = batch_from(data_batch);
+            const DataBatch batch = batch_for(*self.p, data_batch);
             const KeeperScope making(self.h);
             ReleaseGil release;
             self.p->BaseModule::forward_backward(batch);

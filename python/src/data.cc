@@ -218,6 +218,27 @@ DataBatch joined(nb::handle batches) {
 
 }  // namespace
 
+namespace {
+
+std::shared_ptr<void> source_of(nb::handle batch) {
+  return {batch.inc_ref().ptr(), [](void* object) {
+            if (!Py_IsInitialized()) return;
+            AcquireGil acquire;
+            nb::handle(static_cast<PyObject*>(object)).dec_ref();
+          }};
+}
+
+// None, an array or a list of arrays: converted without a copy.
+bool are_arrays(nb::handle value) {
+  if (value.is_none() || nb::isinstance<NDArray>(value)) return true;
+  if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return false;
+  for (nb::handle item : value)
+    if (!nb::isinstance<NDArray>(item)) return false;
+  return true;
+}
+
+}  // namespace
+
 DataBatch batch_from(nb::handle value) {
   if (PyList_Check(value.ptr()) && nb::len(value) > 0) return joined(value);
   if (!nb::hasattr(value, "data"))
@@ -236,12 +257,39 @@ DataBatch batch_from(nb::handle value) {
     batch.provide_data = descs_from(descs);
   if (const nb::object descs = optional_attribute(value, "provide_label"); !descs.is_none())
     batch.provide_label = descs_from(descs);
-  batch.source = std::shared_ptr<void>(value.inc_ref().ptr(), [](void* object) {
-    if (!Py_IsInitialized()) return;
-    AcquireGil acquire;
-    nb::handle(static_cast<PyObject*>(object)).dec_ref();
-  });
+  batch.source = source_of(value);
   return batch;
+}
+
+DataBatch batch_for_python(nb::handle value) {
+  const bool is_list = PyList_Check(value.ptr());  // of batches, one per device
+  if (!is_list && are_arrays(optional_attribute(value, "data")) && are_arrays(optional_attribute(value, "label"))) {
+    try {
+      return batch_from(value);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) throw;  // an interrupt
+    } catch (const std::exception&) {
+    }
+  }
+  DataBatch batch{.data = {}, .source = source_of(value)};
+  nb::try_cast(optional_attribute(value, "pad"), batch.pad);
+  return batch;
+}
+
+bool has_only_source(const DataBatch& batch) { return batch.source && batch.data.empty(); }
+
+std::vector<NDArray> read_label(const DataBatch& batch) {
+  if (!has_only_source(batch)) return batch.label;
+  AcquireGil acquire;
+  const nb::handle source(static_cast<PyObject*>(batch.source.get()));
+  if (PyList_Check(source.ptr())) return batch_from(source).label;
+  return batch_arrays(optional_attribute(source, "label"), "label");
+}
+
+ReadBatch::ReadBatch(const DataBatch& batch) : given_(batch) {
+  if (!has_only_source(batch)) return;
+  AcquireGil acquire;
+  read_ = batch_from(static_cast<PyObject*>(batch.source.get()));
 }
 
 // A batch that came from Python is returned unchanged, with its other attributes.
@@ -272,7 +320,8 @@ class BareIter final : public DataIter {
 // Python loop does: if that returns a generator, each epoch has its own.
 class PythonIter final : public DataIter {
  public:
-  PythonIter(nb::handle object, nb::handle keeper) : object_(nb::borrow(object), keeper), keeper_(keeper) {}
+  PythonIter(nb::handle object, nb::handle keeper, bool for_python)
+      : object_(nb::borrow(object), keeper), keeper_(keeper), for_python_(for_python) {}
 
   nb::object object() const { return object_.get(); }
   std::vector<DataDesc> provide_data() const override { return described("provide_data", data_); }
@@ -297,7 +346,7 @@ class PythonIter final : public DataIter {
     if (!iterator_ && nb::hasattr(object_.get(), "__iter__"))
       iterator_ = Held(object_.get().attr("__iter__")(), keeper_);
     const nb::object batch = iterator_ ? next_of(iterator_->get()) : next_of(object_.get());
-    if (batch) return batch_from(batch);
+    if (batch) return for_python_ ? batch_for_python(batch) : batch_from(batch);
     iterator_.reset();
     return std::nullopt;
   }
@@ -334,6 +383,7 @@ class PythonIter final : public DataIter {
 
   Held object_;
   nb::handle keeper_;
+  bool for_python_;
   std::optional<Held> iterator_;
   mutable CachedDescs data_, label_;
 };
@@ -419,7 +469,7 @@ std::vector<PyObject*>& native_types() {
 }  // namespace
 
 // A subclass in Python of one of the C++ classes may override anything, so it is called through its Python methods.
-std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper) {
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper, bool for_python) {
   const auto& native = native_types();
   if (std::find(native.begin(), native.end(), value.type().ptr()) != native.end())
     return Held(nb::borrow(value), keeper).as<DataIter>();
@@ -428,7 +478,12 @@ std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::hand
   if (array || !steps || nb::isinstance<nb::str>(value) || nb::isinstance<nb::dict>(value))
     throw TypeError(
         join(what, " must be a data iterator, not ", class_name(value), array ? ": wrap it in mx.io.NDArrayIter" : ""));
-  return std::make_shared<PythonIter>(value, keeper);
+  return std::make_shared<PythonIter>(value, keeper, for_python);
+}
+
+nb::object described_by_python(DataIter& iter, const char* name) {
+  const auto* python = dynamic_cast<PythonIter*>(&iter);
+  return python ? nb::object(python->object().attr(name)) : nb::object();
 }
 
 nb::object iter_to_python(DataIter* iter) {

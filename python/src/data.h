@@ -22,10 +22,30 @@ nb::object bucket_key_to_python(const BucketKey& key);
 DataBatch batch_from(nb::handle value);
 nb::object batch_to_python(const DataBatch& batch);  // a symbind.io.DataBatch
 
+// A batch for steps that Python defines: these are handed the object, whatever it holds. Arrays that C++ would have to
+// convert, or cannot read, are left to them: the batch then has its source and its pad alone.
+DataBatch batch_for_python(nb::handle value);
+bool has_only_source(const DataBatch& batch);
+std::vector<NDArray> read_label(const DataBatch& batch);  // from the source if there is only this
+// The same batch with what C++ reads, if it is there.
+class ReadBatch {
+ public:
+  explicit ReadBatch(const DataBatch& batch);
+  const DataBatch& operator*() const { return read_ ? *read_ : given_; }
+
+ private:
+  const DataBatch& given_;
+  std::optional<DataBatch> read_;
+};
+
 // The iterator itself if it is a C++ one; for any other Python object an adapter that calls its methods (next or
 // __next__, reset, provide_data, provide_label, batch_size) with the GIL held. `what` ("train_data") is named in
 // errors; `keeper` will store it.
-std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper = {});
+// `for_python`: its batches are those of batch_for_python, except where C++ makes them.
+std::shared_ptr<DataIter> iter_from(nb::handle value, const char* what, nb::handle keeper = {},
+                                    bool for_python = false);
+// provide_data or provide_label as the object that iter_from was given has it; invalid if it is not from Python.
+nb::object described_by_python(DataIter& iter, const char* name);
 nb::object iter_to_python(DataIter* iter);  // the object that iter_from was given; None if it is not from Python
 
 }  // namespace symbind::python

@@ -155,7 +155,7 @@ void def_running(ModuleClass<Kind>& type) {
       .def(
           "forward_backward",
           [](nb::pointer_and_handle<Kind> self, nb::handle data_batch) {
-            const DataBatch batch = batch_from(data_batch);
+            const DataBatch batch = batch_for(*self.p, data_batch);
             const KeeperScope making(self.h);
             ReleaseGil release;
             self.p->Kind::forward_backward(batch);

@@ -80,13 +80,22 @@ class LooksForOverrides {
  public:
   virtual ~LooksForOverrides() = default;
   virtual void look_again() const = 0;
+  virtual bool is_given_batches() const = 0;  // by fit, score or predict
 };
 void look_again(const BaseModule& module);
+bool is_given_batches(const BaseModule& module);
+// The batch of a call in Python, for the steps of this module.
+DataBatch batch_for(const BaseModule& module, nb::handle batch);
+// update_metric as Python defines it, with the labels of a batch that C++ has not read.
+void update_metric_by_python(const nb::object& method, EvalMetric& metric, const DataBatch& batch);
+// bind as Python defines it, with descriptions that C++ cannot read; false if these are not of Python.
+bool bind_by_python(const nb::object& method, DataIter& train_data, const BindArgs& args);
 
 template <class Base>
 class PythonModule final : public Base, public LooksForOverrides {
  public:
   void look_again() const override { overrides_.look_again(); }
+  bool is_given_batches() const override { return defines(Overrides::forward) || defines(Overrides::forward_backward); }
   using Base::Base;
   static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
 
@@ -167,7 +176,9 @@ class PythonModule final : public Base, public LooksForOverrides {
   void prepare(const DataBatch& batch) override {
     step<void, false>(
         Overrides::prepare, [&](const nb::object& method) { method(batch_to_python(batch)); },
-        [&](auto* base) { base->Base::prepare(batch); });
+        [&](auto* base) {
+          if (!has_only_source(batch)) base->Base::prepare(batch);  // else left to forward()
+        });
   }
   using Base::forward;
   void forward(const DataBatch& batch, std::optional<bool> is_train) override {
@@ -179,7 +190,7 @@ class PythonModule final : public Base, public LooksForOverrides {
           else
             method(batch_to_python(batch));
         },
-        [&](auto* base) { base->Base::forward(batch, is_train); });
+        [&](auto* base) { base->Base::forward(*ReadBatch(batch), is_train); });
   }
   void backward(const std::vector<NDArray>& out_grads) override {
     step<void>(
@@ -219,7 +230,10 @@ class PythonModule final : public Base, public LooksForOverrides {
   void forward_backward(const DataBatch& batch) override {
     step<void, false>(
         Overrides::forward_backward, [&](const nb::object& method) { method(batch_to_python(batch)); },
-        [&](auto* base) { base->Base::forward_backward(batch); });
+        [&](auto* base) {
+          if (defines(Overrides::forward)) return base->Base::forward_backward(batch);
+          base->Base::forward_backward(*ReadBatch(batch));
+        });
   }
 
  protected:
@@ -227,6 +241,29 @@ class PythonModule final : public Base, public LooksForOverrides {
     return step<EvalMetric::NameValues, false>(
         Overrides::score, [&](const nb::object& score) { return validate_by(score, args, metric, epoch); },
         [&](auto* base) { return base->Base::validate(args, metric, epoch); });
+  }
+  void bind_to(DataIter& train_data, const BindArgs& args) override {
+    if (!defines(Overrides::bind)) return Base::bind_to(train_data, args);
+    std::vector<DataDesc> data, label;
+    try {
+      data = train_data.provide_data();
+      label = train_data.provide_label();
+    } catch (const std::exception&) {
+      AcquireGil acquire;
+      if (!bind_by_python(in_python(Overrides::bind), train_data, args)) throw;
+      return;
+    }
+    bind(data, label, args);
+  }
+  void update_metric_by(EvalMetric& metric, const DataBatch& batch) override {
+    if (!has_only_source(batch)) return Base::update_metric_by(metric, batch);
+    step<void>(
+        Overrides::update_metric, [&](const nb::object& method) { update_metric_by_python(method, metric, batch); },
+        [&](auto* base) { base->Base::update_metric(metric, read_label(batch), false); });
+  }
+  std::optional<int64_t> num_samples(const DataBatch& batch) const override {
+    if (has_only_source(batch) || (abstract && !defines(Overrides::data_shapes))) return std::nullopt;
+    return Base::num_samples(batch);
   }
   bool has_own_passes() const override {
     return !abstract && !defines(Overrides::forward) && !defines(Overrides::backward);

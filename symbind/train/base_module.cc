@@ -89,22 +89,6 @@ void require_callable(const Callbacks& callbacks, const char* call_name, const c
             " is empty: there is nothing to call");
 }
 
-// The outputs without the samples that only fill the batch up; an output that has no axis of samples stays whole.
-std::vector<NDArray> without_padding(BaseModule& module, const DataBatch& batch) {
-  std::vector<NDArray> outputs = module.get_outputs();
-  const int data_axis = module.data_shapes().empty() ? 0 : module.data_shapes()[0].batch_axis();
-  if (batch.pad <= 0 || data_axis < 0) return outputs;
-  const int64_t batch_size = batch.data.at(0).shape()[data_axis];
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int axis = module.output_batch_axis(i);
-    if (axis < 0 || axis >= outputs[i].rank() || outputs[i].shape()[axis] != batch_size) continue;
-    std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
-    ranges.back() = {0, batch_size - batch.pad};
-    outputs[i] = axis == 0 ? outputs[i].slice(0, batch_size - batch.pad) : subarray(outputs[i], ranges);
-  }
-  return outputs;
-}
-
 }  // namespace
 
 const Symbol& BaseModule::symbol() const { return no_symbol(); }
@@ -130,6 +114,35 @@ void BaseModule::set_params(const NamedArrays& arg_params, const NamedArrays& au
                .allow_missing = allow_missing,
                .force_init = force_init,
                .allow_extra = allow_extra});
+}
+
+void BaseModule::bind_to(DataIter& train_data, const BindArgs& args) {
+  bind(train_data.provide_data(), train_data.provide_label(), args);
+}
+
+void BaseModule::update_metric_by(EvalMetric& metric, const DataBatch& batch) { update_metric(metric, batch.label); }
+
+std::optional<int64_t> BaseModule::num_samples(const DataBatch& batch) const {
+  const std::vector<DataDesc> descs = data_shapes();
+  const int axis = descs.empty() ? 0 : descs[0].batch_axis();
+  return axis < 0 ? 0 : batch.data.at(0).shape()[axis];
+}
+
+// The outputs without the samples that only fill the batch up; an output that has no axis of samples stays whole.
+std::vector<NDArray> BaseModule::outputs_without_padding(const DataBatch& batch) {
+  std::vector<NDArray> outputs = get_outputs();
+  if (batch.pad <= 0) return outputs;
+  const std::optional<int64_t> samples = num_samples(batch);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int axis = output_batch_axis(i);
+    if (axis < 0 || axis >= outputs[i].rank()) continue;
+    const int64_t length = outputs[i].shape()[axis];
+    if (samples ? length != *samples : length <= batch.pad) continue;
+    std::vector<AxisRange> ranges(static_cast<size_t>(axis) + 1);
+    ranges.back() = {0, length - batch.pad};
+    outputs[i] = axis == 0 ? outputs[i].slice(0, length - batch.pad) : subarray(outputs[i], ranges);
+  }
+  return outputs;
 }
 
 void BaseModule::forward_backward(const DataBatch& batch) {
@@ -170,8 +183,7 @@ void BaseModule::fit(DataIter& train_data, const FitArgs& args) {
   if (!args.eval_data && !(args.eval_end_callback.empty() && args.eval_batch_end_callback.empty()))
     log_warning("[fit] eval_end_callback and eval_batch_end_callback are never called: there is no eval_data");
   if (args.compute_dtype != DType::none) set_compute_dtype(args.compute_dtype, args.force_rebind);
-  bind(train_data.provide_data(), train_data.provide_label(),
-       {.for_training = true, .force_rebind = args.force_rebind});
+  bind_to(train_data, {.for_training = true, .force_rebind = args.force_rebind});
   if (args.monitor) install_monitor(*args.monitor);
   if (!params_initialized || args.force_init)
     init_params({.initializer = args.initializer,
@@ -225,7 +237,7 @@ void BaseModule::fit_epoch(DataIter& train_data, const FitArgs& args, int epoch,
       if (overlaps == Overlaps::update_and_metric) step.emplace(*this, FitStep::Call::update);
       update();
     }
-    update_metric(metric, batch->label);
+    update_metric_by(metric, *batch);
     std::optional<DataBatch> following = train_data.next();
     if (following) prepare(*following);
     finish_update();
@@ -288,7 +300,7 @@ EvalMetric::NameValues BaseModule::score(DataIter& eval_data, const MetricArg& e
       if (!batch) break;
       prepare(*batch);
       forward(*batch, false);
-      update_metric(metric, batch->label);
+      update_metric_by(metric, *batch);
       if (!batch_end_callback.empty())
         call(batch_end_callback, end_of_batch(*this, args.epoch, nbatch, metric, &*batch, nullptr, &eval_data));
     }
@@ -321,7 +333,7 @@ std::optional<PredictLoop::Step> PredictLoop::run_batch() {
   if (!batch) return std::nullopt;
   module_.prepare(*batch);
   module_.forward(*batch, false);
-  std::vector<NDArray> outputs = without_padding(module_, *batch);
+  std::vector<NDArray> outputs = module_.outputs_without_padding(*batch);
   return Step{std::move(outputs), nbatch_++, std::move(*batch)};
 }
 

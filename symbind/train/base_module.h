@@ -246,12 +246,21 @@ class BaseModule {
   virtual bool has_own_passes() const { return false; }
   // What fit() calls at the end of an epoch if it has validation data: score() with the metric.
   virtual EvalMetric::NameValues validate(const FitArgs& args, const MetricArg& metric, int epoch);
+  // Where fit() binds, and where fit() and score() update the metric. Python has batches and descriptions that only
+  // steps written there can read.
+  virtual void bind_to(DataIter& train_data, const BindArgs& args);
+  virtual void update_metric_by(EvalMetric& metric, const DataBatch& batch);
+  // The number of samples in a batch, to tell the outputs that have an axis of samples: 0 if the batch has no such
+  // axis; none if it is unknown: predict() then cuts the padding off every output.
+  virtual std::optional<int64_t> num_samples(const DataBatch& batch) const;
   // Every call that reads or changes the binding, the parameters or the optimizer takes it.
   InUse in_use(std::string_view call) const {
     return InUse(busy_, call, "this module", "call it from one thread; to predict from several threads, use Predictor");
   }
 
  private:
+  friend class PredictLoop;
+  std::vector<NDArray> outputs_without_padding(const DataBatch& batch);
   void fit_epoch(DataIter& train_data, const FitArgs& args, int epoch, Overlaps overlaps);
   EvalMetric::NameValues score(DataIter& eval_data, const MetricArg& eval_metric, const ScoreArgs& args,
                                const BatchEndCallbacks& batch_end_callback,

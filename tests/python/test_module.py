@@ -518,3 +518,147 @@ def test_fit_validates_by_score_in_python(caplog):
     assert noted == (["batch"] * 2 + ["end"]) * 4
     logged = [line for line in caplog.messages if "Validation" in line]
     assert logged == [f"Epoch[{i}] Validation-mAP=0.250000" for i in (0, 1)]
+
+
+class Noting(mx.mod.BaseModule):
+    """A module of the user's that notes what its steps are handed."""
+
+    def __init__(self):
+        super().__init__()
+        self.binded = self.params_initialized = True
+        self.seen = []
+
+    def bind(self, data_shapes, label_shapes, **options):
+        self.shapes = data_shapes, label_shapes
+
+    def init_params(self, **options):
+        pass
+
+    def init_optimizer(self, **options):
+        pass
+
+    def get_params(self):
+        return {}, {}
+
+    def set_params(self, arg_params, aux_params):
+        pass
+
+    def forward(self, data_batch, is_train=None):
+        self.seen.append(data_batch)
+
+    def backward(self):
+        pass
+
+    def update(self):
+        pass
+
+    def update_metric(self, eval_metric, labels, **options):
+        self.seen.append((labels, options))
+
+    def get_outputs(self):
+        return [mx.nd.ones((4, 1)), mx.nd.arange(8).reshape((4, 2))]
+
+
+class Given:
+    """An iterator over batches as they are."""
+
+    def __init__(self, batches, shapes=(("data", (4, 2)),)):
+        self.batches = list(batches)
+        self.provide_data = shapes
+        self.provide_label = None
+
+    def __iter__(self):
+        return iter(self.batches)
+
+    def reset(self):
+        pass
+
+
+def nested_batch(pad=0):
+    parts = [[mx.nd.zeros((4, 2)), mx.nd.zeros((3,))], [mx.nd.zeros((4, 5)), mx.nd.zeros((7,))]]
+    labels = [[mx.nd.zeros((1,))], [mx.nd.zeros((2,))]]
+    shapes = [[("data", (4, 2))], [("data", (4, 5))]]
+    return mx.io.DataBatch(parts, labels, pad, provide_data=shapes)
+
+
+def test_steps_in_python_are_handed_the_batch_itself():
+    class Lazy:
+        """Arrays that can be read only once."""
+
+        def __init__(self):
+            self.data = iter([np.zeros((4, 2))])
+            self.label = {"softmax_label": np.zeros(4)}
+            self.pad = 0
+
+    batches = [nested_batch(), Lazy()]
+    for batch in batches:
+        module = Noting()
+        module.forward_backward(batch)
+        assert module.seen == [batch]
+        module = Noting()
+        module.fit(Given([batch]), num_epoch=1, eval_metric=mx.metric.Loss())
+        assert module.seen[0] is batch and module.seen[1][0] is batch.label and module.seen[1][1] == {}
+        module = Noting()
+        module.score(Given([batch]), mx.metric.Loss())
+        assert module.seen[0] is batch and module.seen[1][0] is batch.label
+        module = Noting()
+        module.predict(Given([batch]))
+        assert module.seen == [batch]
+        assert [seen is batch for _, _, seen in module.iter_predict(Given([batch]))] == [True]
+    assert len(list(batches[1].data)) == 1
+
+
+def test_batches_per_device_stay_a_list():
+    module = Noting()
+    batch = [mx.io.DataBatch([mx.nd.zeros((2, 2))], [mx.nd.zeros((2,)) + i]) for i in range(2)]
+    module.fit(Given([batch]), num_epoch=1, eval_metric=mx.metric.Loss())
+    assert module.seen == [batch, ([batch[0].label, batch[1].label], {"pre_sliced": True})]
+
+
+def test_bind_in_python_is_handed_descriptions_that_only_it_reads():
+    shapes = [[("data", (4, 2))], [("data", (4, 5))]]
+    module = Noting()
+    module.fit(Given([nested_batch()], shapes), num_epoch=1, eval_metric=mx.metric.Loss())
+    assert module.shapes == (shapes, None)
+    plain = mx.mod.Module(network())
+    with pytest.raises(TypeError):
+        plain.fit(Given([nested_batch()], shapes), num_epoch=1)
+
+
+@pytest.mark.parametrize("step", ["forward", "forward_backward"])
+def test_a_module_converts_the_batch_in_the_step_that_python_overrides(step):
+    class Unpacking(mx.mod.Module):
+        def note(self, data_batch, *args, **options):
+            data_batch = mx.io.DataBatch(data_batch.data[0][:1], data_batch.label)
+            getattr(mx.mod.Module, step)(self, data_batch, *args, **options)
+
+    setattr(Unpacking, step, Unpacking.note)
+    data = mx.nd.array(np.random.RandomState(0).rand(4, 5))
+    label = [mx.nd.array([0, 1, 2, 1])]
+    nested = mx.io.DataBatch([[data, mx.nd.zeros((3,))]], label)
+    weights = []
+    for kind, batch in (mx.mod.Module, mx.io.DataBatch([data], label)), (Unpacking, nested):
+        module = kind(network())
+        module.bind([("data", (4, 5))], [("softmax_label", (4,))])
+        module.init_params(mx.init.One())
+        module.fit(Given([batch] * 3, [("data", (4, 5))]), num_epoch=2)
+        module.forward_backward(batch)
+        weights.append(module.get_params()[0]["fc_weight"].asnumpy())
+    assert np.array_equal(*weights) and not np.allclose(weights[0], 1)
+    if step == "forward":
+        assert module.predict(Given([nested])).shape == (4, 3)
+        assert dict(module.score(Given([nested]), "acc"))
+    else:  # forward is in C++, which cannot read the batch
+        with pytest.raises(TypeError, match="a list in it is not an array"):
+            module.predict(Given([nested]))
+
+
+def test_predict_needs_no_shapes_of_a_module_in_python():
+    batch = mx.io.DataBatch([mx.nd.zeros((4, 2))], pad=1)
+    for given in batch, nested_batch(pad=1):
+        module = Noting()
+        assert [output.shape for output in module.predict(Given([given, given]))] == [(6, 1), (6, 2)]
+        (outputs, number, _), *_ = module.iter_predict(Given([given]))
+        assert number == 0 and outputs[1].asnumpy().tolist() == [[0, 1], [2, 3], [4, 5]]
+    padded = mx.io.NDArrayIter(np.zeros((6, 2)), batch_size=4)
+    assert [output.shape for output in Noting().predict(padded)] == [(6, 1), (6, 2)]
