@@ -51,13 +51,28 @@ ExecutorPtr reshape(Executor& self, Truth partial_shaping, Truth allow_up_sizing
       named, {.partial_shaping = partial_shaping, .allow_up_sizing = allow_up_sizing, .own_memory = own_memory});
 }
 
+// What MXNet stores of arg_dict and the others under these names; scripts reset it by None.
+void bind_stored_dicts(nb::class_<Executor>& type) {
+  for (const char* name : {"arg_dict", "grad_dict", "aux_dict", "output_dict"})
+    type.def_prop_rw((std::string("_") + name).c_str(), [name](nb::handle self) { return nb::object(self.attr(name)); },
+                     [name](nb::handle, nb::handle value) {
+                       if (value.is_none()) return;
+                       PyErr_Format(PyExc_AttributeError,
+                                    "%s has the arrays that are bound: assign to these, as %s['name'][:] = ...", name,
+                                    name);
+                       throw nb::python_error();
+                     },
+                     nb::for_setter(nb::arg("value").none()));
+}
+
 }  // namespace
 
 void bind_executor(nb::module_& m) {
-  nb::class_<Executor>(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(collector_slots),
-                       "A network bound to arrays on a device.")
-      // The functions that take any number of keywords are in executor.py.
-      .def("_forward", &forward, nb::arg("is_train"), nb::arg("inputs"))
+  nb::class_<Executor> type(m, "Executor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                            nb::type_slots(collector_slots), "A network bound to arrays on a device.");
+  bind_stored_dicts(type);
+  // The functions that take any number of keywords are in executor.py.
+  type.def("_forward", &forward, nb::arg("is_train"), nb::arg("inputs"))
       .def("backward", &backward, nb::arg("out_grads").none() = nb::none(), nb::arg("is_train") = true,
            "Computes the gradients of the last forward, from out_grads (an array, a list in the order of the outputs, "
            "or a dict).")

@@ -153,3 +153,16 @@ def test_a_gradient_sees_outputs_that_the_program_has_written():
         executor.outputs[0][:] = mx.nd.array([-1, 0, 2, np.nan])
         executor.backward(mx.nd.array([1, 1, 1, 1]))
         np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), [0, 0, 1, np.nan])
+
+
+def test_the_dictionaries_under_the_names_that_mxnet_stores_them():
+    net = mx.sym.BatchNorm(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc"), name="bn")
+    executor = net.simple_bind(mx.cpu(), data=(2, 3))
+    executor._arg_dict["fc_weight"][:] = 3
+    assert executor.arg_dict["fc_weight"].asnumpy().sum() == 18
+    for name in "arg_dict", "grad_dict", "aux_dict", "output_dict":
+        assert list(getattr(executor, "_" + name)) == list(getattr(executor, name))
+        setattr(executor, "_" + name, None)
+        with pytest.raises(AttributeError, match="assign to these"):
+            setattr(executor, "_" + name, {})
+    assert sorted(executor._aux_dict) == ["bn_moving_mean", "bn_moving_var"]
