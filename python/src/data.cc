@@ -555,6 +555,15 @@ nb::list pairs_of(const std::vector<NDArrayIter::Source>& sources) {
   return list;
 }
 
+std::vector<NDArrayIter::Source> sources_from(nb::handle value, const char* what) {
+  std::vector<std::pair<std::string, nb::object>> pairs;
+  if (!value.is_none() && !nb::try_cast(value, pairs))
+    throw wrong_type(join("[NDArrayIter] ", what, " is a list of pairs (name, array)"), value);
+  std::vector<NDArrayIter::Source> sources;
+  for (const auto& [name, array] : pairs) sources.push_back({name, array_from(array, cpu())});
+  return sources;
+}
+
 // The order of the samples as a NumPy array.
 // The order of this epoch, or of the one that comes.
 nb::object order_of(NDArrayIter& iter) {
@@ -620,8 +629,14 @@ void bind_ndarray_iter(nb::module_& m) {
       .def("getlabel", [](const NDArrayIter& self) { return list_of(self.getlabel()); })
       .def("getpad", &NDArrayIter::getpad)
       .def("getindex", &NDArrayIter::getindex)
-      .def_prop_ro("data", [](const NDArrayIter& self) { return pairs_of(self.data()); })
-      .def_prop_ro("label", [](const NDArrayIter& self) { return pairs_of(self.label()); })
+      .def_prop_rw(
+          "data", [](const NDArrayIter& self) { return pairs_of(self.data()); },
+          [](NDArrayIter& self, nb::handle pairs) { self.set_data(sources_from(pairs, "data")); })
+      .def_prop_rw(
+          "label", [](const NDArrayIter& self) { return pairs_of(self.label()); },
+          [](NDArrayIter& self, nb::handle pairs) { self.set_label(sources_from(pairs, "label")); },
+          nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw("batch_size", &NDArrayIter::batch_size, &NDArrayIter::set_batch_size)
       .def_prop_ro("data_list",
                    [](const NDArrayIter& self) {
                      nb::list list;
@@ -631,8 +646,13 @@ void bind_ndarray_iter(nb::module_& m) {
                    })
       .def_prop_ro("num_source", [](const NDArrayIter& self) { return self.data().size() + self.label().size(); })
       .def_prop_ro("num_data", &NDArrayIter::num_data)
-      .def_prop_ro("cursor", &NDArrayIter::cursor)
-      .def_prop_ro("idx", &order_of)
+      .def_prop_rw("cursor", &NDArrayIter::cursor, &NDArrayIter::set_cursor)
+      .def_prop_rw("idx", &order_of,
+                   [](NDArrayIter&, nb::handle) {
+                     PyErr_SetString(PyExc_AttributeError,
+                                     "idx cannot be assigned: construct an NDArrayIter of data[idx] and label[idx]");
+                     throw nb::python_error();
+                   })
       .def_prop_ro("shuffle", [](const NDArrayIter& self) { return self.options().shuffle; })
       .def_prop_ro("last_batch_handle", [](const NDArrayIter& self) { return self.options().last_batch_handle; })
       .def_prop_ro("layout", [](const NDArrayIter& self) { return self.options().layout; });

@@ -102,6 +102,41 @@ NDArrayIter::NDArrayIter(IteratorArrays data, IteratorArrays label, NDArrayIterO
   start({});
 }
 
+void NDArrayIter::require_samples(const std::vector<Source>& sources) const {
+  for (const auto& [name, array] : sources)
+    require(array && array.rank() > 0 && array.shape()[0] == num_data_, "[NDArrayIter] ", name, " must have ",
+            num_data_, " samples, as before: its shape is ", array ? array.shape() : Shape(),
+            "; construct another NDArrayIter for another number");
+}
+
+void NDArrayIter::set_data(std::vector<Source> data) {
+  const InUse use = in_use("set_data");
+  require(!data.empty(), "[NDArrayIter] needs at least one array of data: none was given");
+  require_samples(data);
+  data_ = std::move(data);
+}
+
+void NDArrayIter::set_label(std::vector<Source> label) {
+  const InUse use = in_use("set_label");
+  require_samples(label);
+  label_ = std::move(label);
+}
+
+void NDArrayIter::set_cursor(int64_t position) {
+  const InUse use = in_use("set_cursor");
+  require(position >= -options_.batch_size, "[NDArrayIter] the cursor is at least -batch_size, ", -options_.batch_size,
+          ": ", position);
+  position_ = position;
+  over_ = position_ >= epoch_size();
+}
+
+void NDArrayIter::set_batch_size(int64_t batch_size) {
+  const InUse use = in_use("set_batch_size");
+  require(batch_size >= 1, "[NDArrayIter] batch_size must be at least 1: ", batch_size);
+  if (position_ == -options_.batch_size) position_ = -batch_size;
+  options_.batch_size = batch_size;
+}
+
 std::vector<DataDesc> NDArrayIter::describe(const std::vector<Source>& sources) const {
   std::vector<DataDesc> result;
   for (const auto& [name, array] : sources)

@@ -70,6 +70,13 @@ class NDArrayIter : public DataIter {
   const std::vector<Source>& label() const { return label_; }
   int64_t cursor() const { return position_; }  // position of the batch in the epoch; negative before the first
   const std::vector<int64_t>& order() const { return order_; }  // of the samples; empty: that of the arrays
+  // Other arrays of as many samples; their order and the position in the epoch stay.
+  void set_data(std::vector<Source> data);
+  void set_label(std::vector<Source> label);
+  // The next batch begins batch_size() samples behind the cursor: -batch_size() is before the first batch.
+  void set_cursor(int64_t position);
+  // From the next batch on; before the first batch, the epoch still begins with its first sample.
+  void set_batch_size(int64_t batch_size);
 
   // With roll_over, the samples left at the end of an epoch come first in the next; a reset before the end drops them.
   void reset() override;
@@ -88,6 +95,7 @@ class NDArrayIter : public DataIter {
 
  private:
   static std::vector<Source> sources(const IteratorArrays& given, const std::string& name);
+  void require_samples(const std::vector<Source>& sources) const;
   std::vector<DataDesc> describe(const std::vector<Source>& sources) const;
   static std::vector<NDArray> batch_of(const std::vector<Source>& sources, const std::vector<int64_t>& rows);
   void start(std::vector<int64_t> carried);

@@ -215,6 +215,63 @@ def test_shuffling_follows_the_seed():
     assert sorted(first) == list(range(20))
 
 
+def first_of_rows(iterator):
+    return [(b.data[0].asnumpy()[:, 0].tolist(), [a.asnumpy().tolist() for a in b.label], b.pad) for b in iterator]
+
+
+def test_scripts_may_assign_the_arrays_and_the_position():
+    def iterator(**options):
+        return mx.io.NDArrayIter(np.arange(12).reshape(6, 2), np.arange(6), 2, **options)
+
+    changed = iterator()
+    assert first_of_rows(changed)[0] == ([0, 2], [[0, 1]], 0)
+    changed.data = [("data", mx.nd.arange(12).reshape((6, 2)) + 100)]
+    changed.label = [("softmax_label", np.arange(6) + 50)]
+    changed.reset()
+    rows = [([100, 102], [[50, 51]], 0), ([104, 106], [[52, 53]], 0), ([108, 110], [[54, 55]], 0)]
+    assert first_of_rows(changed) == rows
+    changed.cursor = -2
+    assert first_of_rows(changed) == rows
+    changed.cursor = 0
+    assert first_of_rows(changed) == rows[1:]
+    changed.cursor = 6
+    assert first_of_rows(changed) == []
+    changed.data = [("image", mx.nd.zeros((6, 3, 4)))]
+    changed.label = []
+    assert changed.provide_data[0].name == "image" and changed.provide_data[0].shape == (2, 3, 4)
+    assert changed.provide_label == []
+
+    larger = iterator()
+    larger.batch_size = 4
+    assert larger.provide_data[0].shape == (4, 2)
+    assert first_of_rows(larger) == [([0, 2, 4, 6], [[0, 1, 2, 3]], 0), ([8, 10, 0, 2], [[4, 5, 0, 1]], 2)]
+
+    shuffled = iterator(shuffle=True)
+    shuffled.next()
+    shuffled.data = [("data", mx.nd.arange(6).reshape((6, 1)))]
+    for data, label, _ in first_of_rows(shuffled):
+        assert data == label[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("data", [("data", np.zeros((4, 2)))], "must have 6 samples.*construct another"),
+        ("data", [], "at least one array"),
+        ("data", np.zeros((6, 2)), "list of pairs"),
+        ("label", [np.zeros(6)], "list of pairs"),
+        ("cursor", -3, "at least -batch_size"),
+        ("batch_size", 0, "at least 1"),
+        ("idx", np.arange(6), "construct an NDArrayIter of data"),
+    ],
+)
+def test_what_cannot_be_assigned_to_an_iterator_is_refused(name, value, message):
+    iterator = mx.io.NDArrayIter(np.zeros((6, 2)), np.zeros(6), 2)
+    with pytest.raises((ValueError, TypeError, AttributeError, mx.MXNetError), match=message):
+        setattr(iterator, name, value)
+    assert len(list(iterator)) == 3
+
+
 def test_stepping_by_parts():
     iterator = mx.io.NDArrayIter(np.arange(3.0), batch_size=2)
     assert iterator.iter_next()
