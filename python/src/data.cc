@@ -216,10 +216,6 @@ DataBatch joined(nb::handle batches) {
   return whole;
 }
 
-}  // namespace
-
-namespace {
-
 std::shared_ptr<void> source_of(nb::handle batch) {
   return {batch.inc_ref().ptr(), [](void* object) {
             if (!Py_IsInitialized()) return;
