@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
-#include <ranges>
 
 #include <unistd.h>
 
@@ -308,8 +307,12 @@ std::vector<NDArray> Predictor::operator()(const NamedArrays& inputs) const {
   std::vector<const NDArray*> given;
   for (const std::string& name : impl_->inputs) {
     const auto found = inputs.find(name);
-    require(found != inputs.end(), "[Predictor] the input '", name, "' is missing; the network has the inputs ",
-            comma_separated(impl_->inputs), "; given: ", comma_separated(inputs | std::views::keys));
+    if (found == inputs.end()) {
+      std::vector<std::string> names;
+      for (const auto& [other, array] : inputs) names.push_back(other);
+      fail("[Predictor] the input '", name, "' is missing; the network has the inputs ", comma_separated(impl_->inputs),
+           "; given: ", comma_separated(names));
+    }
     require(bool(found->second), "[Predictor] the input '", name, "' is an empty array");
     given.push_back(&found->second);
   }
