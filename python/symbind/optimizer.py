@@ -6,6 +6,7 @@ anything, ``create_state(self, index, weight)``; ``@mx.optimizer.register`` make
 
 import inspect as _inspect
 import sys as _sys
+from functools import partial as _partial
 
 from . import _symbind
 from ._symbind import MXNetTypeError, Updater, clip_global_norm
@@ -160,6 +161,10 @@ class Optimizer(_native):
             self.param_dict = param_dict
             self.set_lr_mult({index: parameter.lr_mult for index, parameter in param_dict.items()})
             self.set_wd_mult({index: parameter.wd_mult for index, parameter in param_dict.items()})
+        else:
+            for name in ("set_lr_mult", "set_wd_mult"):  # as MXNet does, for a class that overrides them
+                if getattr(cls, name) is not getattr(_native, name):
+                    getattr(self, name)({})
 
     @staticmethod
     def register(klass):
@@ -200,21 +205,26 @@ class Optimizer(_native):
     @property
     def lr_mult(self):
         """Multipliers of the learning rate, by name or number."""
-        return _Linked(self._multipliers("__lr_mult__", {}, self._get_lr_mult()), self.set_lr_mult)
+        return _Linked(self._multipliers("__lr_mult__", {}, self._get_lr_mult()), _partial(_native.set_lr_mult, self))
 
     @lr_mult.setter
     def lr_mult(self, values):
-        self.set_lr_mult(values)
+        _native.set_lr_mult(self, self._for_all(values))
 
     @property
     def wd_mult(self):
         """Multipliers of the weight decay, by name or number."""
         still = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
-        return _Linked(self._multipliers("__wd_mult__", still, self._get_wd_mult()), self.set_wd_mult)
+        values = self._multipliers("__wd_mult__", still, self._get_wd_mult())
+        return _Linked(values, _partial(_native.set_wd_mult, self))
 
     @wd_mult.setter
     def wd_mult(self, values):
-        self.set_wd_mult(values)
+        _native.set_wd_mult(self, self._for_all(values))
+
+    def _for_all(self, values):
+        """Multipliers that are assigned are all there are: no attribute and no default counts beside them."""
+        return {**dict.fromkeys(self.idx2name.values(), 1.0), **values}
 
     def _multipliers(self, attribute, first, last):
         values = dict(first)
@@ -256,8 +266,8 @@ class Optimizer(_native):
         self.lr = lr
         self.lr_scheduler = schedule
         self._set_names(idx2name, attributes)
-        self.set_lr_mult(lr_mult)
-        self.set_wd_mult(wd_mult)
+        _native.set_lr_mult(self, lr_mult)
+        _native.set_wd_mult(self, wd_mult)
         self._set_progress(*progress)
         self.__dict__.update(own)
 

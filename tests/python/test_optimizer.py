@@ -161,6 +161,30 @@ def test_attributes_take_effect():
         sgd.set_learning_rate(1)
 
 
+@mx.optimizer.register
+class DecaysBiases(mx.optimizer.NAG):
+    def set_wd_mult(self, args_wd_mult):
+        self.wd_mult = {}
+        for name in self.idx2name.values():
+            if name.endswith("_beta"):
+                self.wd_mult[name] = 0.0
+        self.wd_mult.update(args_wd_mult)
+
+
+def test_a_class_may_set_the_multipliers_in_its_own_way():
+    names = {0: "fc_weight", 1: "fc_bias", 2: "norm_beta"}
+    made = mx.optimizer.create("decaysbiases", wd=0.1, param_idx2name=names)
+    np.testing.assert_allclose(made._get_wds([0, 1, 2]), [0.1, 0.1, 0])
+    copy = pickle.loads(pickle.dumps(made))
+    np.testing.assert_allclose(copy._get_wds([0, 1, 2]), [0.1, 0.1, 0])
+    made.set_wd_mult({"fc_bias": 0.5})
+    np.testing.assert_allclose(made._get_wds([0, 1, 2]), [0.1, 0.05, 0])
+    plain = mx.optimizer.create("nag", wd=0.1, param_idx2name=names)
+    np.testing.assert_allclose(plain._get_wds([0, 1, 2]), [0.1, 0, 0])
+    plain.wd_mult = {"fc_weight": 2}
+    np.testing.assert_allclose(plain._get_wds([0, 1, 2]), [0.2, 0.1, 0.1])
+
+
 def test_multipliers_counts_and_names():
     net = mx.sym.FullyConnected(
         mx.sym.Variable("x"), mx.sym.Variable("a_weight", lr_mult=2, wd_mult=3), num_hidden=2, name="a"
