@@ -12,6 +12,7 @@
 #include "symbind/ops/cast.h"
 #include "symbind/ops/contrib.h"
 #include "symbind/ops/conv_statistics.h"
+#include "symbind/ops/ctc.h"
 #include "symbind/ops/image.h"
 #include "symbind/ops/pool_v1.h"
 #include "symbind/ops/relu_signs.h"
@@ -122,6 +123,7 @@ void add_composed(ImplementationTable& table) {
   add<SquareSum>(table);
   add<ZerosWithoutDtype>(table);
   add<OnehotEncode>(table);
+  add<WarpCTC>(table);
   add_sync_batch_norm(table);
   add<BatchNormWithReLU>(table);
   add<BatchNormAddRelu>(table);

@@ -4,6 +4,7 @@
 #include "symbind/ops/broadcast.h"
 #include "symbind/ops/floating.h"
 #include "symbind/ops/reshape.h"
+#include "symbind/ops/softmax.h"
 
 namespace symbind {
 namespace {
@@ -73,8 +74,57 @@ OpDef define(Op<CTCLoss> op) {
       });
 }
 
+// The gradient of the sum of the losses, whatever gradient arrives. Another kernel than CTCLoss is not needed: its
+// second output is that gradient.
+Symbol gradient_of_losses(const WarpCTC& p, const Symbol& data, const Symbol& label) {
+  const Symbol steps = reshape(data, {.shape = {-4, p.input_length, -1, 0}});
+  const Symbol losses = ctc_loss(steps, reshape(label, {.shape = {-1, p.label_length}}));
+  return reshape_like(Symbol({{losses.entries()[0].node, 1}}), data);
+}
+
+OpDef define(Op<WarpCTC> op) {
+  return op
+      .doc(
+          "A loss head: the softmax of data (input_length · batch, classes), which has all sequences' first steps "
+          "first, "
+          "then their second ones. Backward computes the gradient of CTCLoss for label (batch · label_length), whose "
+          "blank is class 0 and whose sequences end at their first 0. New networks use CTCLoss.")
+      .precision(Precision::full)
+      .param(&WarpCTC::label_length, "label_length", "number of labels of the longest sequence", at_least(1))
+      .param(&WarpCTC::input_length, "input_length", "number of steps", at_least(1))
+      .inputs({"data", "label"})
+      .shape_only({"label"})
+      .infer_shape([](const WarpCTC& p, Shapes& s) {
+        auto data = s["data"];
+        data.meet(s.output());
+        data.meet(Shape::of_rank(2));
+        s.output().meet(data);
+        if (data[0] == unknown_dim) return;
+        require(data[0] % p.input_length == 0, s.where(),
+                " data must have a row for each step of each sequence: ", "input_length ", p.input_length.get(),
+                ", data ", data.get());
+        s["label"].meet({data[0] / p.input_length * p.label_length});
+      })
+      .infer_type([](const WarpCTC&, Types& t) {
+        auto data = t["data"];
+        data.meet(t.output());
+        t.output().meet(data);
+        if (!data.known()) return;
+        require_floating(t, "data", data);
+        t["label"].default_to(at_least_float32(data));
+      })
+      .gradient([](const WarpCTC& p, Grad& g) {
+        if (g.wants("data")) g.set("data", gradient_of_losses(p, g.input("data"), g.input("label")));
+      });
+}
+
 }  // namespace
 
-void register_ctc(OpRegistry& registry) { add<CTCLoss>(registry, "CTCLoss", define); }
+Symbol network_of(const WarpCTC&, const ComposedInputs& in) { return softmax(in[0]); }
+
+void register_ctc(OpRegistry& registry) {
+  add<CTCLoss>(registry, "CTCLoss", define);
+  add<WarpCTC>(registry, "WarpCTC", define);
+}
 
 }  // namespace symbind

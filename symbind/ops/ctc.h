@@ -3,6 +3,7 @@
 #pragma once
 
 #include "symbind/graph/builder.h"
+#include "symbind/ops/composition.h"
 
 namespace SYMBIND_API symbind {
 
@@ -14,5 +15,14 @@ struct CTCLoss {
   std::string blank_label = "first";  // or last
 };
 inline constexpr Builder<CTCLoss> ctc_loss;
+
+// MXNet's plugin of this name: a loss head whose output is the softmax of data (input_length · batch, classes), step by
+// step. label has batch · label_length numbers, the blank is class 0, and labels end at their first 0.
+struct WarpCTC {
+  Required<int64_t> label_length = {};
+  Required<int64_t> input_length = {};
+};
+inline constexpr Builder<WarpCTC> warp_ctc;
+Symbol network_of(const WarpCTC& p, const ComposedInputs& in);
 
 }  // namespace symbind

@@ -6,6 +6,8 @@
 
 #include "symbind/exec/executor.h"
 #include "symbind/exec/invoke.h"
+#include "symbind/ops/loss.h"
+#include "symbind/ops/softmax.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/gradient_check.h"
@@ -87,6 +89,37 @@ TEST(CTCLoss, InfersTheBatchFromAnyOfItsArrays) {
   EXPECT_EQ(shapes.outputs[0], (std::vector<int64_t>{4}));
   EXPECT_EQ(shapes.args[1], (std::vector<int64_t>{4, 3}));
   EXPECT_EQ(shapes.args[2], (std::vector<int64_t>{4}));
+}
+
+TEST(WarpCTC, IsASoftmaxWithTheGradientOfCTCLoss) {
+  const int64_t steps = 5, batch = 2, classes = 4;
+  const NDArray data = random_array({steps * batch, classes}, 1);
+  for (const DType type : {DType::int32, DType::float32}) {
+    const NDArray label = array(Numbers{1, 3, 2, 2, 0, 0}, {batch * 3}).astype(type);
+    const Symbol net = warp_ctc(Symbol::variable("data"), Symbol::variable("label"),
+                                {.label_length = 3, .input_length = steps}, "ctc");
+    EXPECT_EQ(net.list_outputs(), std::vector<std::string>{"ctc_output"});
+    const auto executor = simple_bind(net, cpu(), {{"data", data.shape()}}, {.type_dict = {{"label", type}}});
+    EXPECT_EQ(executor->arg_dict().at("label").shape(), label.shape());
+    executor->forward(true, {{"data", data}, {"label", label}});
+    EXPECT_TRUE(all_close(executor->outputs()[0], softmax(data), {1e-6, 1e-6}));
+    executor->backward();
+    const auto losses =
+        bind(make_loss(ctc_loss(Symbol::variable("data"), Symbol::variable("label"))), cpu(),
+             NamedArrays{{"data", data.reshape({steps, batch, classes})}, {"label", label.reshape({batch, 3})}},
+             {.args_grad = NamedArrays{{"data", zeros({steps, batch, classes})}}});
+    losses->forward(true);
+    losses->backward();
+    EXPECT_TRUE(all_close(executor->grad_dict().at("data"),
+                          losses->grad_dict().at("data").reshape({steps * batch, classes}), {1e-6, 1e-6}));
+  }
+}
+
+TEST(WarpCTC, RefusesRowsThatAreNoSteps) {
+  const Symbol net =
+      warp_ctc(Symbol::variable("data"), Symbol::variable("label"), {.label_length = 3, .input_length = 5}, "ctc");
+  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"data", {11, 4}}}); }, "[WarpCTC ctc]", "input_length 5", "(11,4)"));
+  EXPECT_TRUE(fails_with([&] { infer_shape(net, {{"data", {10, 4}}, {"label", {7}}}); }, "label"));
 }
 
 }  // namespace
