@@ -209,7 +209,11 @@ std::string extra_names(const char* call, const NamedArrays& given, const std::v
   for (const auto& [name, array] : given)
     if (!contains(names, name) && !held.contains(name)) extra.push_back(name);
   if (extra.empty()) return "";
-  return join("[", call, "] values were given for names that the network does not have: ", comma_separated(extra));
+  constexpr size_t most = 8;  // the parameters of a larger network may be hundreds
+  const std::string more = extra.size() > most ? join(" and ", extra.size() - most, " more") : "";
+  extra.resize(std::min(extra.size(), most));
+  return join("[", call, "] values were given for names that the network does not have: ", comma_separated(extra),
+              more);
 }
 
 void require_no_extra(const std::string& message) {

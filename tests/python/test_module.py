@@ -291,6 +291,14 @@ def test_parameters_of_a_larger_network_are_taken_with_a_warning(caplog):
     assert not caplog.text
 
 
+def test_a_warning_of_many_parameters_names_the_first(caplog):
+    data = batches()
+    module = mx.mod.Module(network())
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params(arg_params={f"extra{i:02}": mx.nd.zeros((1,)) for i in range(30)}, allow_missing=True)
+    assert "extra00, extra01" in caplog.text and "extra07 and 22 more; they are ignored" in caplog.text
+
+
 def test_what_was_silently_accepted_is_an_error():
     data = batches()
     module = mx.mod.Module(network())
