@@ -28,9 +28,9 @@ inline constexpr Variable variables[] = {
     {"MXNET_BACKWARD_DO_MIRROR", 0, 1,
      "recompute the outputs of cheap operators in backward instead of storing them; read when a plan is compiled"},
     {"MXNET_CUDNN_AUTOTUNE_DEFAULT", 1, 2,
-     "how cuDNN's engine is chosen for convolutions without `cudnn_tune`: 0 by cuDNN's own guess, 1 by measured times "
-     "within a limited workspace, 2 by measured times alone, and in float16 BatchNorm's statistics may differ in the "
-     "last bits from run to run; read when a plan is compiled"},
+     "how cuDNN's engine is chosen for convolutions without `cudnn_tune`: 0 without timing: a kernel of ours that "
+     "suits, else the first guess of cuDNN; 1 by measured times within a limited workspace, 2 by measured times alone, "
+     "and in float16 BatchNorm's statistics may differ in the last bits from run to run; read when a plan is compiled"},
     {"MXNET_UPDATE_ON_KVSTORE", 1, 1,
      "let the store of a `Module` update the weights where it can; read by `init_optimizer`"},
     {"OMPI_MCA_mpi_ft_enable", 0, 1,
