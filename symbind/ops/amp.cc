@@ -17,7 +17,8 @@ OpDef define(Op<AmpCast> op) {
       .memory_bound()
       .param(&AmpCast::dtype, "dtype", "the new type")
       .infer_type([](const AmpCast& p, Types& t) {
-        if (t.output().known() && !is_cast(t.output())) t["data"].meet(t.output());
+        const DType out = t.output();
+        if (out != DType::none && out != p.dtype && !is_cast(out)) t["data"].meet(out);  // it passed through
         const DType given = t["data"];
         t.output().meet(given == DType::none || is_cast(given) ? DType(p.dtype) : given);
       })

@@ -147,6 +147,15 @@ TEST(MixedPrecision, TrainsBesideOutputsWithoutAGradient) {
 }
 
 // bfloat16 has 8 bits.
+// Which type they have is known from their reader alone.
+TEST(MixedPrecision, IntegersThatPassACastKeepTheirType) {
+  const Symbol words = var("words"), other = cast(var("other"), {.dtype = DType::int32});
+  const Symbol net = mixed_precision(words + other, DType::float16);
+  ASSERT_EQ(count_of(net, "amp_multicast"), 1U);
+  const std::vector<DType> types = infer_type(net, {{"other", DType::float32}}).args;
+  EXPECT_EQ(types, (std::vector{DType::int32, DType::float32}));
+}
+
 TEST(MixedPrecision, LengthsAreExact) {
   const int64_t steps = 300;
   const Symbol lengths = var("lengths"), data = var("data");
