@@ -74,24 +74,25 @@ OpDef define(Op<CTCLoss> op) {
       });
 }
 
-// The gradient of the sum of the losses, whatever gradient arrives. Another kernel than CTCLoss is not needed: its
-// second output is that gradient.
+// The gradient of the sum of the losses, whatever gradient arrives. CTCLoss computes it as its second output.
 Symbol gradient_of_losses(const WarpCTC& p, const Symbol& data, const Symbol& label) {
   const Symbol steps = reshape(data, {.shape = {-4, p.input_length, -1, 0}});
   const Symbol losses = ctc_loss(steps, reshape(label, {.shape = {-1, p.label_length}}));
   return reshape_like(Symbol({{losses.entries()[0].node, 1}}), data);
 }
 
+constexpr double most_steps = 2147483647;  // so that no product of extents overflows
+
 OpDef define(Op<WarpCTC> op) {
   return op
       .doc(
-          "A loss head: the softmax of data (input_length · batch, classes), which has all sequences' first steps "
-          "first, "
-          "then their second ones. Backward computes the gradient of CTCLoss for label (batch · label_length), whose "
-          "blank is class 0 and whose sequences end at their first 0. New networks use CTCLoss.")
+          "A loss head: the softmax of data (input_length · batch, classes), in which the first steps of all sequences "
+          "come first. Backward computes the gradient of CTCLoss for label (batch · label_length). The blank is class "
+          "0, "
+          "and sequences end at their first 0. New networks use CTCLoss.")
       .precision(Precision::full)
-      .param(&WarpCTC::label_length, "label_length", "number of labels of the longest sequence", at_least(1))
-      .param(&WarpCTC::input_length, "input_length", "number of steps", at_least(1))
+      .param(&WarpCTC::label_length, "label_length", "number of labels of the longest sequence", between(1, most_steps))
+      .param(&WarpCTC::input_length, "input_length", "number of steps", between(1, most_steps))
       .inputs({"data", "label"})
       .shape_only({"label"})
       .infer_shape([](const WarpCTC& p, Shapes& s) {
