@@ -181,7 +181,8 @@ nb::list list_of(const EvalMetric::NameValues& values) {
 
 namespace {
 
-// How many metrics it is: an argument of MXNet before 1.0, which makes sum_metric and num_inst lists. 0: one, no lists.
+// How many metrics it is: the second argument of MXNet before 1.0, which makes sum_metric and num_inst lists. 0: one,
+// no lists.
 constexpr const char* number_of_metrics_attribute = "_number_of_metrics";
 size_t number_of_metrics(nb::handle self) {
   return nb::cast<size_t>(nb::getattr(self, number_of_metrics_attribute, nb::int_(0)));
@@ -192,8 +193,10 @@ nb::object get(nb::handle self) {
   if (const size_t count = number_of_metrics(self); count > 0) {
     nb::list names, values;
     const nb::object sums = self.attr("sum_metric"), instances = self.attr("num_inst");
+    const nb::object name = self.attr("name");
     for (size_t i = 0; i < count; ++i) {
-      names.append(nb::str(join(nb::str(nb::object(self.attr("name"))).c_str(), "_", i).c_str()));
+      names.append(nb::isinstance<nb::list>(name) ? nb::object(name[i])
+                                                  : nb::str(join(nb::str(name).c_str(), "_", i).c_str()));
       values.append(mean(nb::object(sums[i]), nb::object(instances[i])));
     }
     return nb::make_tuple(names, values);
@@ -361,12 +364,14 @@ void bind_base(nb::module_& m) {
           global = rest["has_global_stats"];
           nb::del(rest["has_global_stats"]);
         }
-        const bool is_number = PyLong_Check(output_names.ptr());
-        if (const nb::object num = is_number ? output_names : rest.get("num", nb::none()); !num.is_none()) {
-          self.h.attr("num") = num;
-          self.h.attr(number_of_metrics_attribute) = num;
+        int count = 0;
+        const bool is_number =
+            !PyBool_Check(output_names.ptr()) && nb::try_cast(output_names, count, false) && count > 0;
+        if (is_number) {
+          self.h.attr("num") = output_names;
+          self.h.attr(number_of_metrics_attribute) = output_names;
         }
-        self.h.attr("name") = nb::str(name);
+        self.h.attr("name") = is_number ? name : nb::object(nb::str(name));
         self.h.attr("output_names") = is_number ? nb::none() : output_names;
         self.h.attr("label_names") = label_names;
         self.h.attr("_has_global_stats") = global;
