@@ -77,11 +77,10 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   Call<Value> call;
   size_t field = 0;
   for (nb::handle value : args) {
-    const bool has_all = field == op.fields.size() && call.last.is_none() && op.count_field.empty();
+    const bool has_all = field == op.fields.size() && call.last.is_none() && op.count_field.empty() &&
+                         (field > 0 || call.positional.size() == input_names(op).size());
     if (nb::isinstance<Value>(value)) {
-      const bool is_out =
-          std::is_same_v<Value, NDArray> && has_all && (field > 0 || call.positional.size() == input_names(op).size());
-      if (is_out) {
+      if (std::is_same_v<Value, NDArray> && has_all) {
         call.last = nb::borrow(value);
         continue;
       }

@@ -38,6 +38,8 @@ def test_the_name_and_the_result_may_come_after_all_parameters():
     assert mx.sym.Activation(x, "relu", "act").name == "act"
     assert mx.sym.broadcast_mul(x, y, "product").list_outputs() == ["product_output"]
     assert mx.sym.make_loss(x, "cost").list_outputs() == ["cost_loss"]
+    with pytest.raises(TypeError, match="cannot tell what 'product' is"):
+        mx.sym.broadcast_mul(x, "product")
     with pytest.raises(TypeError, match="cannot tell what 'more' is"):
         mx.sym.Activation(x, "relu", "act", "more")
     array, out = mx.nd.array([-2, 3]), mx.nd.zeros((2,))
