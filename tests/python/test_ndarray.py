@@ -370,6 +370,11 @@ def test_from_numpy_shares_the_memory_unless_told_otherwise():
     assert executor.forward()[0].asnumpy().tolist() == [[0, 1, 4], [81, 81, 81]]
     with pytest.raises(ValueError, match="contiguous"):
         mx.nd.from_numpy(values.T)
+    unaligned = np.frombuffer(bytearray(9), "u1")[1:].view("f4")
+    for copied in (unaligned, np.frombuffer(bytes(8), "f4")):
+        array_of_copy = mx.nd.from_numpy(copied)
+        array_of_copy[:] = 3
+        assert copied.tolist() == [0, 0] and array_of_copy.asnumpy().tolist() == [3, 3]
     del values
     assert array.asnumpy().tolist() == [[0, 1, 2], [9, 9, 9]]
     for unknown in (np.zeros(2, "complex64"), np.array(["a"])):

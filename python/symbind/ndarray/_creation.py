@@ -124,6 +124,14 @@ def element_mask(lhs, rhs):
     return lhs * rhs.reshape((-1,) + (1,) * (lhs.ndim - 1))
 
 
+def _may_be_written(values):
+    """Memory that NumPy only reads may be of the kind that ends the process when it is written: a file, a constant."""
+    root = values
+    while isinstance(root.base, _np.ndarray):
+        root = root.base
+    return values.flags.writeable or root.base is None
+
+
 def _over(values, function):
     if not values.flags.c_contiguous:
         raise MXNetValueError(f"[{function}] the array shares the memory, which must be contiguous in row-major order")
@@ -131,8 +139,11 @@ def _over(values, function):
 
 
 def from_numpy(ndarray, zero_copy=True):
-    """An array of NumPy's numbers, in their type. With zero_copy it shares memory that NumPy may then only read."""
-    if not zero_copy:
+    """An array of NumPy's numbers, in their type.
+
+    With zero_copy it shares memory that NumPy may then only read; numbers that are not aligned, or in read-only memory
+    of another owner than NumPy, are copied all the same."""
+    if not zero_copy or not ndarray.flags.aligned or not _may_be_written(ndarray):
         return array(ndarray, dtype=ndarray.dtype)
     result = _over(ndarray, "from_numpy")
     ndarray.flags.writeable = False
