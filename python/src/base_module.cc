@@ -55,7 +55,8 @@ bool is_given_batches(const BaseModule& module) {
 }
 
 DataBatch batch_for(const BaseModule& module, nb::handle batch) {
-  return is_given_batches(module) ? batch_for_python(batch) : batch_from(batch);
+  const auto* looks = dynamic_cast<const LooksForOverrides*>(&module);
+  return looks && looks->forward_is_in_python() ? batch_for_python(batch) : batch_from(batch);
 }
 
 void update_metric_by_python(const nb::object& method, EvalMetric& metric, const DataBatch& batch) {

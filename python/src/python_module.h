@@ -80,11 +80,12 @@ class LooksForOverrides {
  public:
   virtual ~LooksForOverrides() = default;
   virtual void look_again() const = 0;
-  virtual bool is_given_batches() const = 0;  // by fit, score or predict
+  virtual bool is_given_batches() const = 0;      // by fit, score or predict
+  virtual bool forward_is_in_python() const = 0;  // else forward_backward() of C++ reads its batch
 };
 void look_again(const BaseModule& module);
 bool is_given_batches(const BaseModule& module);
-// The batch of a call in Python, for the steps of this module.
+// The batch of a call of forward_backward() in Python.
 DataBatch batch_for(const BaseModule& module, nb::handle batch);
 // update_metric as Python defines it, with the labels of a batch that C++ has not read.
 void update_metric_by_python(const nb::object& method, EvalMetric& metric, const DataBatch& batch);
@@ -95,7 +96,8 @@ template <class Base>
 class PythonModule final : public Base, public LooksForOverrides {
  public:
   void look_again() const override { overrides_.look_again(); }
-  bool is_given_batches() const override { return defines(Overrides::forward) || defines(Overrides::forward_backward); }
+  bool is_given_batches() const override { return forward_is_in_python() || defines(Overrides::forward_backward); }
+  bool forward_is_in_python() const override { return defines(Overrides::forward); }
   using Base::Base;
   static constexpr bool abstract = std::is_same_v<Base, BaseModule>;
 
@@ -231,7 +233,7 @@ class PythonModule final : public Base, public LooksForOverrides {
     step<void, false>(
         Overrides::forward_backward, [&](const nb::object& method) { method(batch_to_python(batch)); },
         [&](auto* base) {
-          if (defines(Overrides::forward)) return base->Base::forward_backward(batch);
+          if (forward_is_in_python()) return base->Base::forward_backward(batch);
           base->Base::forward_backward(*ReadBatch(batch));
         });
   }

@@ -661,6 +661,27 @@ def test_a_module_converts_the_batch_in_the_step_that_python_overrides(step):
             module.predict(Given([nested]))
 
 
+@pytest.mark.parametrize("kind", [mx.mod.Module, mx.mod.BucketingModule])
+def test_an_overridden_forward_backward_may_pass_on_what_it_is_given(kind):
+    class Passing(kind):
+        def forward_backward(self, data_batch):
+            super().forward_backward(data_batch)
+
+    data, label = np.random.RandomState(0).rand(4, 5).astype("float32"), np.array([0, 1, 2, 1], np.float32)
+    weights = []
+    for each in kind, Passing:
+        arguments = (network(),) if kind is mx.mod.Module else (lambda key: (network(), ["data"], ["softmax_label"]), 5)
+        module = each(*arguments)
+        module.bind([("data", (4, 5))], [("softmax_label", (4,))])
+        module.init_params(mx.init.One())
+        batch = mx.io.DataBatch([data], [label], bucket_key=5)
+        module.fit(Given([batch] * 3, [("data", (4, 5))]), num_epoch=2)
+        module.forward_backward(batch)
+        module.update()
+        weights.append(module.get_params()[0]["fc_weight"].asnumpy())
+    assert np.array_equal(*weights) and not np.allclose(weights[0], 1)
+
+
 def test_predict_needs_no_shapes_of_a_module_in_python():
     batch = mx.io.DataBatch([mx.nd.zeros((4, 2))], pad=1)
     for given in batch, nested_batch(pad=1):
