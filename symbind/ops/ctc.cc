@@ -87,9 +87,8 @@ OpDef define(Op<WarpCTC> op) {
   return op
       .doc(
           "A loss head: the softmax of data (input_length · batch, classes), in which the first steps of all sequences "
-          "come first. Backward computes the gradient of CTCLoss for label (batch · label_length). The blank is class "
-          "0, "
-          "and sequences end at their first 0. New networks use CTCLoss.")
+          "come first. Backward computes the gradient of CTCLoss for label (batch · label_length), whose sequences end "
+          "at their first 0, the blank. New networks use CTCLoss.")
       .precision(Precision::full)
       .param(&WarpCTC::label_length, "label_length", "number of labels of the longest sequence", between(1, most_steps))
       .param(&WarpCTC::input_length, "input_length", "number of steps", between(1, most_steps))
