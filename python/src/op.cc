@@ -77,10 +77,12 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   Call<Value> call;
   size_t field = 0;
   for (nb::handle value : args) {
-    const bool has_all = field == op.fields.size() && call.last.is_none() && op.count_field.empty() &&
-                         (field > 0 || call.positional.size() == input_names(op).size());
+    const auto has_all = [&] {
+      if (field < op.fields.size() || !call.last.is_none() || !op.count_field.empty()) return false;
+      return field > 0 || (!call.positional.empty() && call.positional.size() == input_names(op).size());
+    };
     if (nb::isinstance<Value>(value)) {
-      if (std::is_same_v<Value, NDArray> && has_all) {
+      if (std::is_same_v<Value, NDArray> && has_all()) {
         call.last = nb::borrow(value);
         continue;
       }
@@ -93,7 +95,7 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
       call.positional.emplace_back(std::nullopt);
     } else if (field == 0 && is_sequence_of<Value>(value)) {
       for (nb::handle item : value) call.positional.emplace_back(nb::cast<Value>(item));
-    } else if (std::is_same_v<Value, Symbol> && has_all && nb::isinstance<nb::str>(value)) {
+    } else if (std::is_same_v<Value, Symbol> && nb::isinstance<nb::str>(value) && has_all()) {
       call.last = nb::borrow(value);
     } else {
       reject_other_inputs<Value>(op, value);

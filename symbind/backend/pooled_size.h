@@ -7,8 +7,8 @@
 
 namespace symbind {
 
-// The size of the block for so many bytes. Similar sizes share blocks, but less than an eighth is wasted, and less than
-// 32 MiB: a plan's arena may have several GiB.
+// The size of the block for so many bytes, a multiple of 512. Similar sizes share blocks, but from 4 KiB on less than
+// an eighth is wasted, and always less than 32 MiB: a plan's arena may have several GiB.
 constexpr size_t pooled_size(size_t bytes) {
   constexpr size_t least = 512, most = size_t{32} << 20;
   const size_t step = std::clamp(std::bit_floor(bytes) / 8, least, most);
