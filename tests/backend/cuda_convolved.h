@@ -79,6 +79,18 @@ inline std::vector<double> expected_output(const Convolved& c, const NDArray& da
   return output;
 }
 
+// Of the weight.
+inline std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradient, const NDArray& data) {
+  const auto dy = gradient.to_vector<double>(), x = data.to_vector<double>();
+  const auto filters = static_cast<size_t>(c.filters);
+  std::vector<double> weight(static_cast<size_t>(c.weight().size()));
+  const size_t of_filter = weight.size() / filters;
+  each_product(c, [&](size_t first, size_t tap, size_t at) {
+    for (size_t f = 0; f < filters; ++f) weight[f * of_filter + tap] += dy[first + f] * x[at];
+  });
+  return weight;
+}
+
 inline std::vector<NDArray> on_gpu(std::vector<NDArray> arrays) {
   for (NDArray& array : arrays) array = array.as_copy_in(gpu(0));
   return arrays;

@@ -45,17 +45,6 @@ const std::vector<Convolved> convolutions = {
     {1, 7, 9, 3, 8, {7, 7}, {2, 2}, {0, 3}},      {1, 12, 64, 3, 64, {6, 8}, {3, 2}, {0, 5}},
     {300, 20, 20, 3, 16, {7, 7}, {2, 4}, {3, 3}}, {2, 21, 51, 3, 64, {5, 5}, {3, 4}, {0, 0}}};
 
-std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradient, const NDArray& data) {
-  const auto dy = gradient.to_vector<double>(), x = data.to_vector<double>();
-  const auto filters = static_cast<size_t>(c.filters);
-  std::vector<double> weight(static_cast<size_t>(c.weight().size()));
-  const size_t of_filter = weight.size() / filters;
-  each_product(c, [&](size_t first, size_t tap, size_t at) {
-    for (size_t f = 0; f < filters; ++f) weight[f * of_filter + tap] += dy[first + f] * x[at];
-  });
-  return weight;
-}
-
 constexpr DType types[] = {DType::float16, DType::bfloat16, DType::float32};
 
 TEST_F(CudaImage, OfWholeNumbersIsExact) {

@@ -13,6 +13,7 @@
 #include "symbind/backend/cuda/conv_finish.h"
 #include "symbind/backend/cuda/conv_image.h"
 #include "symbind/backend/cuda/conv_plan.h"
+#include "symbind/backend/cuda/conv_plane_gradient.h"
 #include "symbind/backend/cuda/conv_product.h"
 #include "symbind/backend/cuda/conv_space_to_depth.h"
 #include "symbind/backend/cuda/conv_sums.h"
@@ -57,7 +58,8 @@ struct OwnKernel {
 };
 constexpr OwnKernel kernels_of_ours[] = {{-2, product_forms, make_product_plan, "our product"},
                                          {-3, image_forms, make_image_plan, "our kernel for images"},
-                                         {-4, few_rows_forms, make_few_rows_plan, "our kernel for few rows"}};
+                                         {-4, few_rows_forms, make_few_rows_plan, "our kernel for few rows"},
+                                         {-5, plane_gradient_forms, make_plane_gradient_plan, "our weight gradient"}};
 
 // A choice in the file begins with the number of a form, an engine's, or of a kernel of ours, or with this: the
 // epilogue is a pass after the plan of the problem without it.
@@ -162,7 +164,7 @@ using Plans = std::vector<std::shared_ptr<Plan>>;
 
 // Increased when kernels of ours that are timed beside cuDNN's, or the passes that they replace, change their speed:
 // choices that were made before are then not found.
-constexpr int own_kernels = 5;
+constexpr int own_kernels = 6;
 
 // What the times of engines depend on, besides the problem.
 std::string conditions_of(const CudaDevice& device) {
