@@ -67,9 +67,13 @@ void copy_bytes(Device& dst_device, void* dst, Device& src_device, const void* s
   if (&dst_device == &src_device) return dst_device.copy_within(dst, src, bytes);
   if (src_device.is_host()) return dst_device.copy_from_host(dst, src, bytes);
   if (dst_device.is_host()) return src_device.copy_to_host(dst, src, bytes);
+  dst_device.copy_from_device(dst, src_device, src, bytes);
+}
+
+void Device::copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes) {
   std::vector<std::byte> between(bytes);
   src_device.copy_to_host(between.data(), src, bytes);
-  dst_device.copy_from_host(dst, between.data(), bytes);
+  copy_from_host(dst, between.data(), bytes);
 }
 
 void waitall() {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "symbind/core/device.h"
 #include "symbind/core/log.h"
 
 namespace symbind {
@@ -22,9 +23,10 @@ GpuGroup* group_of_process(const std::vector<Context>& gpus) {
 }  // namespace
 
 bool are_different_gpus(std::span<const Context> contexts) {
-  const std::set<Context> different(contexts.begin(), contexts.end());
-  return contexts.size() > 1 && different.size() == contexts.size() &&
-         std::all_of(contexts.begin(), contexts.end(), [](Context context) { return context.is_gpu(); });
+  std::set<int> different;
+  for (const Context context : contexts)
+    if (context.is_gpu()) different.insert(gpu_number(context));
+  return contexts.size() > 1 && different.size() == contexts.size();
 }
 
 GpuGroups nccl_groups() {

@@ -41,7 +41,8 @@ class CudaNcclTest : public GpuTest {
 
 std::vector<Context> all_gpus() {
   std::vector<Context> gpus;
-  for (int id = 0; id < num_gpus(); ++id) gpus.push_back(gpu(id));
+  for (int id = 0; id < num_gpus(); ++id)
+    if (gpu_number(gpu(id)) == id) gpus.push_back(gpu(id));  // NCCL refuses one that is listed twice
   return gpus;
 }
 
@@ -114,7 +115,7 @@ TEST_F(CudaNcclTest, TheStoreSumsOneGpuAsDeviceDoes) {
 }
 
 TEST_F(CudaNcclTest, TheStoreAgreesWithDeviceOnSeveralGpus) {
-  if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU here";
+  if (all_gpus().size() < 2) GTEST_SKIP() << "there is one GPU here";
   expect_the_bits_of_device({gpu(0), gpu(1)});  // a sum of two numbers has one order
   expect_equal(trained(all_gpus(), "nccl"), trained(all_gpus(), "device"), {1e-5, 1e-5});
 }

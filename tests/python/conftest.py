@@ -1,13 +1,16 @@
 """A build without libjpeg and libpng skips the tests that need them, with the library's own words, and so does a
-machine without LAPACK, unless `make` has set up the source tree, which installs it."""
+machine without LAPACK, unless `make` has set up the source tree, which installs it. A GPU that is alone has two
+numbers, for tests of several."""
 
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import symbind as mx
+os.environ.setdefault("SYMBIND_GPUS", "2")
+import symbind as mx  # noqa: E402
 
 NO_DECODER = r"(JPEG|PNG) images are not available: built without lib(jpeg|png)"
 NO_LAPACK = "LAPACK is not available"

@@ -84,9 +84,9 @@ def test_arrays_are_indexed_assigned_and_copied(device):
         assert mx.nd.ones((2,)).context == device
 
 
-def test_random_numbers_are_those_of_a_cpu(device):
+def test_random_numbers_are_those_of_the_cpu_with_the_same_number(device):
     drawn = []
-    for context in (device, mx.cpu(1)):
+    for context in (device, mx.cpu(device.device_id)):
         mx.random.seed(5)
         drawn.append(mx.nd.random.uniform(shape=(100,), ctx=context).asnumpy())
     np.testing.assert_allclose(*drawn, rtol=1e-6)
@@ -253,6 +253,15 @@ def test_the_same_device_listed_twice_trains_as_once(device):
     np.testing.assert_allclose(twice["fc_bias"], once["fc_bias"], atol=0.01)
 
 
+def test_two_devices_of_a_kind_train_as_one_listed_twice(device):
+    other = mx.Context(device.device_type, 0)
+    options = {"epochs": 1, "optimizer_params": {"learning_rate": 0.01}}
+    twice, both = (parameters(trained(contexts, **options)) for contexts in ([device] * 2, [other, device]))
+    assert both.keys() == twice.keys()
+    for name, values in twice.items():
+        np.testing.assert_array_equal(both[name], values, err_msg=name)
+
+
 def test_parts_of_a_network_are_placed_on_several_devices(device):
     with mx.AttrScope(ctx_group="first"):
         net = mx.sym.Activation(
@@ -262,7 +271,8 @@ def test_parts_of_a_network_are_placed_on_several_devices(device):
         net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(net, num_hidden=2, name="fc2"), name="out")
     rng = np.random.default_rng(7)
     results = []
-    for groups in ({"first": device, "second": mx.cpu(1)}, {"first": mx.cpu(1), "second": device}, None):
+    devices = [(device, mx.cpu(1)), (mx.cpu(1), device), (mx.Context(device.device_type, 0), device)]
+    for groups in (*({"first": first, "second": second} for first, second in devices), None):
         executor = net.simple_bind(mx.cpu(1), group2ctx=groups, data=(3, 5), out_label=(3, 2))
         rng = np.random.default_rng(7)
         for array in executor.arg_dict.values():
@@ -270,5 +280,5 @@ def test_parts_of_a_network_are_placed_on_several_devices(device):
         executor.forward(is_train=True)
         executor.backward()
         results.append({name: array.asnumpy() for name, array in executor.grad_dict.items()})
-    check_equal(results[0], results[2])
-    check_equal(results[1], results[2])
+    for result in results[:-1]:
+        check_equal(result, results[-1])

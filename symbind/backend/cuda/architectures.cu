@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "symbind/backend/gpu_architectures.h"
+#include "symbind/core/device.h"
 #include "symbind/core/error.h"
 #include "symbind/core/log.h"
 
@@ -29,7 +30,7 @@ int compute_capability(int gpu) {
 }
 
 void check_architecture(Context context) {
-  const int capability = compute_capability(context.id);
+  const int capability = compute_capability(gpu_number(context));
   const std::string problem = architecture_problem(built_architectures(), capability);
   require(problem.empty(), context, " is not available: ", problem);
   const std::string warning = architecture_warning(built_architectures(), capability);

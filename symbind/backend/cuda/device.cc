@@ -6,6 +6,7 @@
 
 #include "symbind/backend/cuda/architectures.h"
 #include "symbind/backend/cuda/cublas_lt.h"
+#include "symbind/backend/cuda/event.h"
 #include "symbind/backend/cuda/faults.h"
 #include "symbind/core/device_queue.h"
 #include "symbind/core/environment.h"
@@ -21,7 +22,7 @@ void fail_cuda(cudaError_t status, std::string_view what) {
 bool tf32_wanted() { return environment::variable("SYMBIND_TF32").on(); }
 
 CudaDevice::CudaDevice(Context context)
-    : Device(context), pool_(Pool::Kind::device, context.id), pinned_(Pool::Kind::pinned_host, context.id) {
+    : Device(context), id_(gpu_number(context)), pool_(Pool::Kind::device, id_), pinned_(Pool::Kind::pinned_host, id_) {
   const CurrentDevice current(id());
   cuda_backend::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
 }
@@ -159,6 +160,38 @@ void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
 }
 
+namespace {
+
+// Lets the current GPU read memory of another one, where the machine can do that. Otherwise the driver copies through
+// the host.
+void allow_access_to(int other) {
+  cudaDeviceEnablePeerAccess(other, 0);
+  cudaGetLastError();  // it is possible already, or never
+}
+
+}  // namespace
+
+// The copy waits for what is queued on the source, and what is queued there later waits for the copy. The two queues
+// are held one after the other, since another thread may copy in the opposite direction.
+void CudaDevice::copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes) {
+  if (bytes == 0) return;
+  CudaDevice& from = of(src_device);
+  CudaEvent written(from), copied(*this);
+  {
+    const Queueing queueing(from);
+    written.record(from.stream());
+  }
+  {
+    const Queueing queueing(*this);
+    if (id() != from.id()) allow_access_to(from.id());
+    written.make_wait(stream_);
+    check(cudaMemcpyPeerAsync(dst, id(), src, from.id(), bytes, stream_), "copying from another GPU");
+    copied.record(stream_);
+  }
+  const Queueing queueing(from);
+  copied.make_wait(from.stream());
+}
+
 void CudaDevice::fill(void* dst, DType dtype, int64_t count, double value) {
   if (count == 0) return;
   const Queueing queueing(*this);
@@ -190,13 +223,28 @@ DeviceQueue hold_queue(Device& gpu) {
   return {device.stream(), std::move(hold)};
 }
 
-int count_gpu_devices() {
+namespace {
+
+int count_of_machine() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
     return 0;
   }
   return count;
+}
+
+}  // namespace
+
+int count_gpu_devices() {
+  static const int wanted = environment::variable("SYMBIND_GPUS").value();
+  const int count = count_of_machine();
+  return count > 0 && wanted > 0 ? wanted : count;
+}
+
+int gpu_number(Context gpu) {
+  const int count = count_of_machine();
+  return count_gpu_devices() > count ? gpu.id % count : gpu.id;
 }
 
 std::unique_ptr<Device> make_gpu_device(Context context) {
@@ -206,6 +254,7 @@ std::unique_ptr<Device> make_gpu_device(Context context) {
     cudaGetLastError();
     fail(context, " is not available: this machine has no GPU that CUDA can use (", cudaGetErrorString(status), ")");
   }
+  count = count_gpu_devices();
   require(context.id >= 0 && context.id < count, context, " is not available: this machine has ", count,
           count == 1 ? " GPU" : " GPUs", ", numbered from 0");
   cuda_backend::check_architecture(context);

@@ -30,7 +30,7 @@ class CudaDevice final : public Device {
   static CudaDevice& of(Context context) { return static_cast<CudaDevice&>(Device::get(context)); }
   static CudaDevice& of(Device& device) { return static_cast<CudaDevice&>(device); }
 
-  int id() const { return context().id; }
+  int id() const { return id_; }  // CUDA's number, which several contexts may have: gpu_number()
   cudaStream_t stream() const { return stream_; }
   int attribute(cudaDeviceAttr name) const;                     // 0 if it is not known
   std::recursive_mutex& queue_mutex() { return queue_mutex_; }  // see Queueing
@@ -49,6 +49,7 @@ class CudaDevice final : public Device {
   void copy_from_host(void* dst, const void* src, size_t bytes) override;
   void copy_to_host(void* dst, const void* src, size_t bytes) override;
   void copy_within(void* dst, const void* src, size_t bytes) override;
+  void copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes) override;
   void fill(void* dst, DType dtype, int64_t count, double value) override;
   void cast(void* dst, DType to, const void* src, DType from, int64_t count) override;
   void synchronize() override;
@@ -70,6 +71,7 @@ class CudaDevice final : public Device {
   static constexpr size_t staging_bytes = size_t{1} << 20;
   StagingSlot& next_slot();
 
+  const int id_;
   Pool pool_;
   Pool pinned_;
   cudaStream_t stream_ = nullptr;

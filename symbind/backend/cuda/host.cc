@@ -95,7 +95,7 @@ class HostStep final : public Kernel {
 
   // Other threads may queue meanwhile: the operator may be user-defined, and wait for them.
   void compute(const Args& on_host) {
-    Target& target = Target::get(cpu(device_.id()));
+    Target& target = Target::get(cpu(device_.context().id));
     const uint32_t state = target.enter();
     try {
       if (kernel_->cached_bytes > 0) kernel_->prepare(on_host);

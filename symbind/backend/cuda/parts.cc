@@ -31,10 +31,11 @@ Part cuda_part() {
   return {"CUDA", false, join(built, "; driver for ", version_text(driver), ": ", cudaGetErrorString(status))};
 }
 
-Part gpu_part(int id) {
+Part gpu_part(Context context) {
   cudaDeviceProp properties{};
+  const int id = gpu_number(context);
   const cudaError_t status = cudaGetDeviceProperties(&properties, id);
-  const std::string name = join("gpu(", id, ")");
+  const std::string name = context.str();
   if (status != cudaSuccess) return {name, false, cudaGetErrorString(status)};
   const std::string gpu = join(properties.name, ", compute capability ", properties.major, ".", properties.minor, ", ",
                                properties.totalGlobalMem >> 20, " MiB");
@@ -61,7 +62,7 @@ void cuda_backend::warn_without_cudnn() {
 
 std::vector<Part> gpu_parts() {
   std::vector<Part> parts{cuda_part()};
-  for (int id = 0; id < count_gpu_devices(); ++id) parts.push_back(gpu_part(id));
+  for (int id = 0; id < count_gpu_devices(); ++id) parts.push_back(gpu_part(gpu(id)));
   parts.push_back(cuda_backend::cudnn_part());
   for (SharedLibrary* library : {&cuda_backend::cublas, &cuda_backend::cublas_lt, &cuda_backend::cusolver,
                                  &cuda_backend::cufft, &cuda_backend::nvrtc})

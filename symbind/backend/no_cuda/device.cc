@@ -10,6 +10,8 @@ namespace symbind {
 
 int count_gpu_devices() { return 0; }
 
+int gpu_number(Context gpu) { return gpu.id; }
+
 std::unique_ptr<Device> make_gpu_device(Context context) {
   fail(context, " is not available: Symbind was built without CUDA");
 }

@@ -44,7 +44,7 @@ class NcclGroup final : public GpuGroup {
  public:
   explicit NcclGroup(std::span<const Context> gpus) : gpus_(gpus.begin(), gpus.end()), comms_(gpus.size()) {
     std::vector<int> ids;
-    for (const Context gpu : gpus_) ids.push_back(gpu.id);
+    for (const Context gpu : gpus_) ids.push_back(gpu_number(gpu));
     const Queues queues(gpus_);
     check(CommInitAll(comms_.data(), static_cast<int>(ids.size()), ids.data()), "connecting GPUs");
   }

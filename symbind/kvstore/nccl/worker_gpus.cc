@@ -23,7 +23,7 @@ class Current {
  public:
   explicit Current(Context gpu) {
     check_cuda(cudaGetDevice(&before_), "asking for the current GPU");
-    check_cuda(cudaSetDevice(gpu.id), "choosing a GPU");
+    check_cuda(cudaSetDevice(gpu_number(gpu)), "choosing a GPU");
   }
   ~Current() { cudaSetDevice(before_); }
   Current(const Current&) = delete;
@@ -108,7 +108,7 @@ class NcclConnector final : public GpuConnector {
 
   std::string identity(Context gpu) const override {
     cudaDeviceProp properties;
-    check_cuda(cudaGetDeviceProperties(&properties, gpu.id), "asking for the identity of a GPU");
+    check_cuda(cudaGetDeviceProperties(&properties, gpu_number(gpu)), "asking for the identity of a GPU");
     std::string text;
     for (const char byte : properties.uuid.bytes)
       for (const int digit : {(byte >> 4) & 15, byte & 15}) text += "0123456789abcdef"[digit];
