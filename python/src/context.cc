@@ -1,5 +1,6 @@
 #include "symbind/core/context.h"
 
+#include "symbind/core/device.h"
 #include "symbind/core/parts.h"
 #include "symbind/core/shape_convention.h"
 #include "symbind/version.h"
@@ -72,6 +73,7 @@ void bind_context(nb::module_& m) {
   m.def("gpu", &gpu, nb::arg("device_id") = 0, "A GPU.");
   m.def("cpu_pinned", &cpu_pinned, nb::arg("device_id") = 0, "Host memory that GPUs copy from and to quickly.");
   m.def("num_gpus", &num_gpus, "How many GPUs there are.");
+  m.def("_gpu_number", [](int id) { return gpu_number(gpu(id)); });  // CUDA's
   m.def("_version", &version);
   m.def("_parts", [] {
     nb::list all;

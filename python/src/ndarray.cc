@@ -166,10 +166,10 @@ void bind_views(nb::class_<NDArray>& type) {
              return nb::cast(nb::ndarray<>(self.mutable_data(), dims.size(), dims.data(), nb::cast(self), nullptr,
                                            dlpack_type(self.dtype()),
                                            self.context().is_gpu() ? nb::device::cuda::value : nb::device::cpu::value,
-                                           self.context().is_gpu() ? self.context().id : 0));
+                                           self.context().is_gpu() ? gpu_number(self.context()) : 0));
            })
       .def("__dlpack_device__", [](const NDArray& self) {
-        return self.context().is_gpu() ? nb::make_tuple(2, self.context().id) : nb::make_tuple(1, 0);
+        return self.context().is_gpu() ? nb::make_tuple(2, gpu_number(self.context())) : nb::make_tuple(1, 0);
       });
 }
 

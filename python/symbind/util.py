@@ -5,7 +5,7 @@ import os as _os
 import types as _types
 
 from . import _symbind
-from ._symbind import MXNetError, MXNetValueError, num_gpus
+from ._symbind import MXNetError, MXNetValueError, _gpu_number, num_gpus
 
 __all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "makedirs", "setenv"]
 
@@ -29,7 +29,7 @@ def get_gpu_memory(gpu_dev_id):
     # The library that Symbind itself runs on is loaded already; its name carries a version.
     runtime = _loaded_library("libcudart")
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    if runtime is None or ctypes.CDLL(runtime).cudaSetDevice(gpu_dev_id) != 0:
+    if runtime is None or ctypes.CDLL(runtime).cudaSetDevice(_gpu_number(gpu_dev_id)) != 0:
         raise MXNetError(f"the CUDA runtime cannot select gpu({gpu_dev_id})")
     if ctypes.CDLL(runtime).cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) != 0:
         raise MXNetError(f"the CUDA runtime does not report the memory of gpu({gpu_dev_id})")
@@ -163,7 +163,7 @@ def get_cuda_compute_capability(ctx):
         raise MXNetError(f"{ctx} is not available: the number of GPUs is {num_gpus()}")
     driver = ctypes.CDLL("libcuda.so.1")
     major, minor, device = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    failed = driver.cuDeviceGet(ctypes.byref(device), ctx.device_id)
+    failed = driver.cuDeviceGet(ctypes.byref(device), _gpu_number(ctx.device_id))
     failed |= driver.cuDeviceGetAttribute(
         ctypes.byref(major), 75, device
     )  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR

@@ -70,12 +70,6 @@ void copy_bytes(Device& dst_device, void* dst, Device& src_device, const void* s
   dst_device.copy_from_device(dst, src_device, src, bytes);
 }
 
-void Device::copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes) {
-  std::vector<std::byte> between(bytes);
-  src_device.copy_to_host(between.data(), src, bytes);
-  copy_from_host(dst, between.data(), bytes);
-}
-
 void waitall() {
   DeviceTable& all = table();
   std::vector<Device*> devices;  // synchronized without the lock: their queued work may look up a device

@@ -44,8 +44,8 @@ class Device {
   virtual void copy_from_host(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_within(void* dst, const void* src, size_t bytes) = 0;
-  // From another device, neither of them the host: in the order of the work queued on both. Here through the host.
-  virtual void copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes);
+  // From another device, neither of them the host, in the order of the work queued on both.
+  virtual void copy_from_device(void* dst, Device& src_device, const void* src, size_t bytes) = 0;
   virtual void fill(void* dst, DType dtype, int64_t count, double value) = 0;
   virtual void cast(void* dst, DType to, const void* src, DType from, int64_t count) = 0;
   // Waits for the queue; throws errors of queued work.
@@ -110,6 +110,6 @@ class Storage {
 std::unique_ptr<Device> make_cpu_device(Context context);
 std::unique_ptr<Device> make_gpu_device(Context context);
 int count_gpu_devices();
-int gpu_number(Context gpu);  // CUDA's, of the GPU that the context uses: see SYMBIND_GPUS in environment.h
+int gpu_number(Context gpu);  // CUDA's number of the GPU that the context uses: see SYMBIND_GPUS in environment.h
 
 }  // namespace symbind

@@ -46,8 +46,8 @@ inline constexpr Variable variables[] = {
      "print every plan as a table to standard error when it is compiled; 2: also which implementations refused a node "
      "and why; read once"},
     {"SYMBIND_GPUS", 0, 1024,
-     "how many GPUs contexts are numbered for; with more than the machine has, several of them use one GPU, each with "
-     "a queue and a memory pool of its own, which is meant for tests; 0: as many as there are; read once"},
+     "the least number of GPU contexts: if a machine has fewer GPUs, several contexts use one, each with a queue and a "
+     "memory pool of its own, which is meant for tests; read once"},
     {"SYMBIND_JOIN_RANK", 0, 1 << 30,
      "set by an elastic job for processes that it starts in place of lost workers: the rank of the first of them; read "
      "when the first distributed store is created"},

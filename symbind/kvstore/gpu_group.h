@@ -38,7 +38,7 @@ using GpuGroups = std::function<GpuGroup*(const std::vector<Context>& contexts, 
 // first needed, are shared by the stores of a process, and exist until it ends. Without NCCL a warning says what is
 // missing, and the result is empty.
 GpuGroups nccl_groups();
-bool are_different_gpus(std::span<const Context> contexts);  // two or more
+bool are_different_gpus(std::span<const Context> contexts);  // two or more, each of its own
 
 // Supplied by nccl/ or no_nccl/.
 // Why NCCL cannot be used; empty where it can. Opens the library.

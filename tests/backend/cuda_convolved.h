@@ -79,7 +79,7 @@ inline std::vector<double> expected_output(const Convolved& c, const NDArray& da
   return output;
 }
 
-// Of the weight.
+// The gradient of the weight by definition.
 inline std::vector<double> expected_gradient(const Convolved& c, const NDArray& gradient, const NDArray& data) {
   const auto dy = gradient.to_vector<double>(), x = data.to_vector<double>();
   const auto filters = static_cast<size_t>(c.filters);

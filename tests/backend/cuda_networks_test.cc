@@ -111,7 +111,7 @@ NamedNetwork residual_network(int depth, int version, bool stride_in_3x3 = false
   return {join("ResNet-", depth, " v", version, stride_in_3x3 ? ".5" : ""),
           networks::resnet({.depth = depth, .version = version, .classes = 10, .stride_in_3x3 = stride_in_3x3})};
 }
-// With v1.5, which has units with two normalisations and is what benchmarks measure.
+// Version 1.5 has units with two normalisations, and benchmarks measure it.
 std::vector<NamedNetwork> deep_networks() { return {residual_network(50, 1, true), residual_network(50, 2)}; }
 
 Step residual_step(const Symbol& net, Context context, bool capture, DType dtype = DType::float32) {

@@ -3,6 +3,8 @@
 // TF32 rounds; with infinity and NaN in the data, which no other result may see. Skipped where there is no GPU.
 #include <cstdlib>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -35,7 +37,8 @@ const std::vector<Convolved> convolutions = {
     {2, 12, 20, 64, 36, {3, 3}, {1, 2}, {0, 0}}, {2, 12, 20, 36, 64, {3, 3}, {2, 1}, {2, 3}},
     {17, 7, 7, 128, 64, {3, 3}, {1, 1}, {1, 1}}, {40, 3, 3, 64, 128, {3, 3}, {1, 1}, {1, 1}},
     {5, 3, 3, 64, 64, {3, 3}, {1, 1}, {0, 0}},   {1, 6, 150, 64, 64, {3, 3}, {1, 1}, {1, 1}},
-    {1, 4, 333, 32, 32, {3, 3}, {1, 2}, {1, 1}}, {140, 5, 6, 32, 32, {3, 3}, {1, 1}, {1, 1}}};
+    {1, 4, 333, 32, 32, {3, 3}, {1, 2}, {1, 1}}, {1, 3, 201, 32, 32, {3, 3}, {1, 1}, {1, 1}},
+    {140, 5, 6, 32, 32, {3, 3}, {1, 1}, {1, 1}}};
 
 NDArray gradient_of(const Convolved& c, const NDArray& dy, const NDArray& x) {
   return symbind::invoke(convolution_grad_weight, on_gpu({dy, x, zeros(c.weight())}), {params_of(c)})[0];
@@ -61,18 +64,22 @@ TEST_F(CudaPlaneGradient, RoundsTheOperandsToTf32) {
   }
 }
 
-// A column of NaN, and infinity in the first channel, which is read for positions that only fill up a step.
+// In one pixel each: the first, which is read for positions that only fill up a step, those at the ends of the last row
+// and of the first one, beside which pieces end, and one inside.
 TEST_F(CudaPlaneGradient, KeepsInfinityAndNanWhereTheyAre) {
-  for (const Convolved& c : convolutions) {
-    SCOPED_TRACE(join(c));
-    const NDArray dy = whole_numbers(c.output(), 1, DType::float32);
-    std::vector<double> values = whole_numbers(c.data(), 2, DType::float32).to_vector<double>();
-    const auto row = static_cast<size_t>(c.columns * c.channels);
-    for (size_t i = row - 1; i < values.size(); i += row) values[i] = std::numeric_limits<double>::quiet_NaN();
-    values[0] = std::numeric_limits<double>::infinity();
-    const NDArray x = array(values, c.data());
-    EXPECT_TRUE(all_close(gradient_of(c, dy, x).to_vector<double>(), expected_gradient(c, dy, x), {0, 0, 0}));
-  }
+  for (const Convolved& c : convolutions)
+    for (const auto& [row, column] : {std::pair(int64_t{0}, int64_t{0}), std::pair(c.rows - 1, c.columns / 2),
+                                      std::pair(int64_t{0}, c.columns - 1), std::pair(c.rows / 2, c.columns / 2)}) {
+      SCOPED_TRACE(join(c, ", row ", row, ", column ", column));
+      const NDArray dy = whole_numbers(c.output(), 1, DType::float32);
+      std::vector<double> values = whole_numbers(c.data(), 2, DType::float32).to_vector<double>();
+      const int64_t pixel = ((c.batch - 1) * c.rows + row) * c.columns + column;
+      const auto first = static_cast<size_t>((column == 0 ? 0 : pixel) * c.channels);
+      values[first] = std::numeric_limits<double>::infinity();
+      values[first + 1] = std::numeric_limits<double>::quiet_NaN();
+      const NDArray x = array(values, c.data());
+      EXPECT_TRUE(all_close(gradient_of(c, dy, x).to_vector<double>(), expected_gradient(c, dy, x), {0, 0, 0}));
+    }
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
-// Several GPUs, or one that two contexts use (SYMBIND_GPUS): copies between them in the order of both queues, and
-// training over both. Skipped where there is no GPU.
+// Several GPUs, or one that two contexts use (SYMBIND_GPUS): copies between them in the order of both queues, errors of
+// the source, and training over both. Skipped where there is no GPU.
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "symbind/exec/arithmetic.h"
+#include "symbind/exec/invoke.h"
 
 #include "tests/support/arrays.h"
 #include "tests/support/gpu_test.h"
@@ -53,11 +58,23 @@ TEST_F(CudaSeveral, ThreadsCopyInOppositeDirections) {
   std::vector<std::thread> threads;
   for (const int here : {0, 1, 0, 1})
     threads.emplace_back([here] {
-      NDArray array = full({1000}, here + 1, gpu(here));
-      for (int i = 0; i < 300; ++i) array = array.as_copy_in(gpu((here + i + 1) % 2)) + 1;
-      expect_all(array, static_cast<float>(here + 1 + 300));
+      try {
+        NDArray array = full({1000}, here + 1, gpu(here));
+        for (int i = 0; i < 300; ++i) array = array.as_copy_in(gpu((here + i + 1) % 2)) + 1;
+        expect_all(array, static_cast<float>(here + 1 + 300));
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+// The program waits for gpu(1) alone, and learns of an index that was invalid on gpu(0).
+TEST_F(CudaSeveral, FaultsAreThrownWhereTheResultGoes) {
+  const NDArray table = full({3, 2}, 1, gpu(0)), index = full({1}, 7, gpu(0));
+  const NDArray taken = invoke("take", {table, index}, {{"mode", "raise"}})[0].as_copy_in(gpu(1));
+  EXPECT_TRUE(fails_with([&] { taken.to_vector<float>(); }, "index 7"));
+  expect_all(full({3}, 2, gpu(1)), 2);  // once
 }
 
 NamedArrays trained_on(const std::vector<Context>& contexts, const std::string& store) {
@@ -71,7 +88,7 @@ NamedArrays trained_on(const std::vector<Context>& contexts, const std::string& 
 }
 
 TEST_F(CudaSeveral, TrainAsOneListedTwice) {
-  for (const std::string store : {"device", "local"}) {
+  for (const std::string store : {"device", "local", "nccl"}) {
     SCOPED_TRACE(store);
     const NamedArrays expected = trained_on({gpu(0), gpu(0)}, store);
     for (const std::vector<Context>& contexts : {std::vector{gpu(0), gpu(1)}, std::vector{gpu(1), gpu(0)}})

@@ -2,6 +2,7 @@
 // where NCCL is missing. (On a GPU: tests/backend/cuda_nccl_test.cc.)
 #include "symbind/kvstore/gpu_group.h"
 
+#include <cstdlib>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,8 @@
 
 namespace symbind::testing {
 namespace {
+
+const bool contexts_have_their_own_gpus = ::unsetenv("SYMBIND_GPUS") == 0;
 
 using Floats = std::vector<float>;
 using Contexts = std::vector<Context>;

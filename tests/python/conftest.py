@@ -1,6 +1,6 @@
 """A build without libjpeg and libpng skips the tests that need them, with the library's own words, and so does a
-machine without LAPACK, unless `make` has set up the source tree, which installs it. A GPU that is alone has two
-numbers, for tests of several."""
+machine without LAPACK, unless `make` has set up the source tree, which installs it. On a machine with one
+GPU gpu(0) and gpu(1) both use it."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 // Base of GPU tests: they are skipped if there is none, products are in full float32, since devices are compared at
-// float tolerance, and measured choices of engines are not stored in the user's folder. There are at least two GPUs for
-// programs: one that is alone has two numbers.
+// float tolerance, and measured choices of engines are not stored in the user's folder. On a machine with
+// one GPU gpu(0) and gpu(1) both use it.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace symbind::testing {
 
 inline const bool tf32_is_off = setenv("SYMBIND_TF32", "0", 1) == 0;
-inline const bool has_two_gpus = setenv("SYMBIND_GPUS", "2", 0) == 0;
+inline const bool contexts_may_share_a_gpu = setenv("SYMBIND_GPUS", "2", 0) == 0;
 inline const bool cache_is_off = setenv("SYMBIND_CACHE_DIR", "off", 0) == 0;
 
 class GpuTest : public ::testing::Test {

@@ -43,6 +43,7 @@ class CpuDevice final : public Device {
   void copy_from_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_within(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_from_device(void*, Device&, const void*, size_t) override { fail("[copy] ", context(), " is the host"); }
 
   void fill(void* dst, DType dtype, int64_t count, double value) override {
     visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {

@@ -82,7 +82,8 @@ std::optional<PlaneGradientCut> cut_of(const CudaDevice& device, const Convoluti
 }
 
 bool has_suitable_size(const ConvolutionSize& size) {
-  constexpr int64_t fewest_channels = 32, most_channels = 1 << 14, most_extent = 1 << 14;  // fewer leave tiles empty
+  constexpr int64_t fewest_channels = 32;  // fewer leave most of a tile empty
+  constexpr int64_t most_channels = 1 << 14, most_extent = 1 << 14;
   const auto suits = [](int64_t channels) {
     return channels >= fewest_channels && channels <= most_channels && channels % vector_floats == 0;
   };
@@ -110,8 +111,8 @@ class PlaneGradientPlan final : public ConvolutionPlan {
                          stream>>>(
         shape_, cut_,
         map_of(arrays.data, shape_.channels, shape_.in, slab_channels, cut_.window_rows, cut_.window_columns,
-               BoxChunks::in_order),
-        map_of(arrays.output, shape_.filters, shape_.out, half_filters, cut_.rows, cut_.columns, BoxChunks::in_turn),
+               Swizzle::none),
+        map_of(arrays.output, shape_.filters, shape_.out, half_filters, cut_.rows, cut_.columns, Swizzle::bytes_128),
         partial);
     if (cut_.groups == 1) return;
     const int64_t vectors = shape_.weight_size() / vector_floats;
@@ -127,11 +128,11 @@ class PlaneGradientPlan final : public ConvolutionPlan {
 
  private:
   CUtensorMap map_of(const void* array, int channels, const int (&extents)[2], int box_channels, int box_rows,
-                     int box_columns, BoxChunks chunks) const {
+                     int box_columns, Swizzle swizzle) const {
     const auto extent = [](int of) { return static_cast<uint64_t>(of); };
     const auto side = [](int of) { return static_cast<uint32_t>(of); };
     return tensor_map(array, {extent(channels), extent(extents[1]), extent(extents[0]), extent(shape_.batch)},
-                      {side(box_channels), side(box_columns), side(box_rows), side(cut_.images)}, chunks);
+                      {side(box_channels), side(box_columns), side(box_rows), side(cut_.images)}, swizzle);
   }
 
   const PlaneGradientShape shape_;

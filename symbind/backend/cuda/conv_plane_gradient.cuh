@@ -5,8 +5,8 @@
 // depth is the positions of the output. A block computes all taps of 64 filters and 64 channels, and sums over pieces
 // of the output: some rows of an image, a part of its columns where rows are long, or several small images. In shared
 // memory are the gradients of a piece and the window of the data under it, so that each number that arrives is used for
-// all taps. The copy engine brings the next piece while one is computed, with zeros for what is outside of the arrays:
-// copies by threads would share their way to shared memory with the loads of the products. The sums of all blocks are
+// all taps. Tensor copies (TMA) bring the next piece while one is computed, with zeros for what is outside of the
+// arrays: copies by threads would wait for the loads of the products, and these for them. The sums of all blocks are
 // added in a fixed order.
 #pragma once
 
@@ -23,7 +23,7 @@ inline constexpr int plane_threads = 256, plane_warps = plane_threads / 32;
 inline constexpr int plane_kernel = 3, plane_taps = plane_kernel * plane_kernel;
 inline constexpr int plane_filters = 64, plane_channels = 64;  // of a tile
 inline constexpr int plane_step = 8;                           // positions of a tensor core's product
-// The filters of a position in two halves, whose chunks of 16 bytes are BoxChunks::in_turn; the channels of a pixel in
+// The filters of a position in two halves, whose chunks of 16 bytes are Swizzle::bytes_128; the channels of a pixel in
 // slabs, each for one warp. The same channel of four neighbouring pixels is then in four banks that are eight apart.
 inline constexpr int half_filters = plane_filters / 2, filter_halves = 2;
 inline constexpr int slab_channels = plane_channels / plane_warps, pixel_bytes = slab_channels * int{sizeof(float)};
@@ -92,14 +92,14 @@ class PlaneGradientBlock {
     __syncthreads();
     copy_piece(group_, 0);
     int buffer = 0;
-    uint32_t round = 0;
+    uint32_t parity = 0;
     for (int piece = group_; piece < cut_.pieces; piece += cut_.groups) {
       copy_piece(piece + cut_.groups, buffer ^ 1);
-      tensor_copy::wait(barrier(buffer), round);
-      compute(buffer);
+      tensor_copy::wait(barrier(buffer), parity);
+      compute(piece, buffer);
       __syncthreads();  // all threads have used the buffer
       buffer ^= 1;
-      if (buffer == 0) round ^= 1;
+      if (buffer == 0) parity ^= 1;
     }
     store_sums(partial + group_ * shape_.weight_size());
   }
@@ -108,6 +108,9 @@ class PlaneGradientBlock {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int lane() { return thread() % 32; }
   __device__ static int warp() { return thread() / 32; }
+
+  __device__ int column_tile_of(int piece) const { return piece % cut_.column_tiles; }
+  __device__ int row_tile_of(int piece) const { return piece / cut_.column_tiles % cut_.row_tiles; }
 
   // Shared memory: two pieces, each of two halves of the gradients and the slabs of the window; two barriers; where the
   // window of each position is in a slab.
@@ -139,11 +142,11 @@ class PlaneGradientBlock {
 
   __device__ void copy_piece(int piece, int buffer) const {
     if (thread() != 0 || piece >= cut_.pieces) return;
-    const int first_column = piece % cut_.column_tiles * cut_.columns, rest = piece / cut_.column_tiles;
-    const int first_row = rest % cut_.row_tiles * cut_.rows, first_image = rest / cut_.row_tiles * cut_.images;
+    const int first_row = row_tile_of(piece) * cut_.rows, first_column = column_tile_of(piece) * cut_.columns;
+    const int first_image = piece / (cut_.column_tiles * cut_.row_tiles) * cut_.images;
     const uint32_t bar = barrier(buffer);
-    tensor_copy::announce(bar, static_cast<uint32_t>(filter_halves * cut_.positions * position_bytes +
-                                                     plane_warps * cut_.pixels * pixel_bytes));
+    tensor_copy::expect_bytes(bar, static_cast<uint32_t>(filter_halves * cut_.positions * position_bytes +
+                                                         plane_warps * cut_.pixels * pixel_bytes));
     uint32_t to = piece_at(buffer);
     for (int half = 0; half < filter_halves; ++half, to += static_cast<uint32_t>(cut_.half_bytes))
       tensor_copy::copy_box(to, dy_, {first_filter_ + half * half_filters, first_column, first_row, first_image}, bar);
@@ -202,16 +205,21 @@ class PlaneGradientBlock {
   }
 
   // What is multiplied next is loaded before the products, which hide the time that loads take: a multiprocessor has
-  // only these eight warps.
-  __device__ void compute(int buffer) {
+  // only these eight warps. Positions that are beyond the output have gradients of zero, but the data there may be
+  // infinite: their steps are computed by multiply<true>().
+  __device__ void compute(int piece, int buffer) {
     const auto row_bytes = static_cast<uint32_t>(cut_.window_columns * pixel_bytes);
-    const uint32_t piece = piece_at(buffer);
-    const uint32_t window = piece + static_cast<uint32_t>(filter_halves * cut_.half_bytes + warp() * cut_.slab_bytes +
-                                                          lane() / 4 * int{sizeof(float)});
+    const uint32_t at = piece_at(buffer);
+    const uint32_t window = at + static_cast<uint32_t>(filter_halves * cut_.half_bytes + warp() * cut_.slab_bytes +
+                                                       lane() / 4 * int{sizeof(float)});
     const uint32_t gradients =
-        piece + static_cast<uint32_t>(half_of_lane() * cut_.half_bytes + lane() % 4 * position_bytes +
-                                      (chunk_of_lane(0) ^ lane() % 4) * 16);
-    const int whole_steps = cut_.positions / plane_step;
+        at + static_cast<uint32_t>(half_of_lane() * cut_.half_bytes + lane() % 4 * position_bytes +
+                                   (chunk_of_lane(0) ^ lane() % 4) * 16);
+    const int first_row = row_tile_of(piece) * cut_.rows, first_column = column_tile_of(piece) * cut_.columns;
+    positions_ = cut_.images * min(cut_.rows, shape_.out[0] - first_row) * cut_.columns;
+    columns_ = shape_.out[1] - first_column;
+    const int steps = (positions_ + plane_step - 1) / plane_step;
+    const int whole_steps = columns_ < cut_.columns ? 0 : positions_ / plane_step;
     Operands now;
     Row first, second, third;
     load(now, 0, gradients, window);
@@ -230,14 +238,16 @@ class PlaneGradientBlock {
       now = next;
       for_values([&](int j, int half) { first[j][half] = next_first[j][half]; });
     }
-    if (whole_steps == cut_.steps) return;
-    load(second, now, row_bytes);
-    load(third, now, 2 * row_bytes);
-    multiply<true>(0, now, first, whole_steps);
-    multiply<true>(1, now, second, whole_steps);
-    multiply<true>(2, now, third, whole_steps);
+    for (int step = whole_steps; step < steps; ++step) {
+      load(now, step, gradients, window);
+#pragma unroll
+      for (int i = 0; i < plane_kernel; ++i) {
+        load(first, now, i * row_bytes);
+        multiply<true>(i, now, first, step);
+      }
+    }
   }
-  // The products with row i of the kernel. The last positions of the step are beyond the piece if `ends`.
+  // The products with row i of the kernel; some positions of the step are beyond the output if `ends`.
   template <bool ends>
   __device__ void multiply(int i, const Operands& of, const Row& row, int step) {
     using namespace tensor_core;
@@ -247,8 +257,10 @@ class PlaneGradientBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         values[half] = to_be_truncated(row[j][half]);
-        // The gradient there is zero, but the product of zero with infinity is not.
-        if (ends && step * plane_step + half * 4 + lane() % 4 >= cut_.positions) values[half] = 0;
+        if constexpr (ends) {
+          const int position = step * plane_step + half * 4 + lane() % 4;
+          if (position >= positions_ || position % cut_.columns >= columns_) values[half] = 0;
+        }
       }
 #pragma unroll
       for (int m = 0; m < fragments; ++m)
@@ -277,6 +289,7 @@ class PlaneGradientBlock {
   const CUtensorMap &data_, &dy_;
   unsigned char* const shared_;
   int first_filter_, first_channel_, group_;
+  int positions_ = 0, columns_ = 0;  // of the current piece, that are not beyond the output
   float sums_[fragments][plane_taps][4] = {};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "symbind/backend/cuda/architectures.h"
 #include "symbind/backend/cuda/cublas_lt.h"
@@ -140,10 +141,13 @@ void CudaDevice::copy_from_host(void* dst, const void* src, size_t bytes) {
 
 void CudaDevice::copy_to_host(void* dst, const void* src, size_t bytes) {
   if (bytes == 0) return;
-  const Queueing queueing(*this);
-  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the GPU");
-  check(cudaStreamSynchronize(stream_), "copying from the GPU");
-  throw_faults(*this);
+  {
+    const Queueing queueing(*this);
+    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream_), "copying from the GPU");
+    check(cudaStreamSynchronize(stream_), "copying from the GPU");
+    throw_faults(*this);
+  }
+  throw_faults_of_sources();
 }
 
 void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
@@ -160,16 +164,16 @@ void CudaDevice::copy_within(void* dst, const void* src, size_t bytes) {
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the GPU");
 }
 
-namespace {
-
-// Lets the current GPU read memory of another one, where the machine can do that. Otherwise the driver copies through
-// the host.
-void allow_access_to(int other) {
-  cudaDeviceEnablePeerAccess(other, 0);
-  cudaGetLastError();  // it is possible already, or never
+// Lets this GPU read memory of the other one, where the machine can do that. Otherwise the driver copies through the
+// host.
+void CudaDevice::note_source(CudaDevice& source) {
+  const std::lock_guard lock(sources_mutex_);
+  if (!sources_.insert(&source).second || id() == source.id()) return;
+  const cudaError_t status = cudaDeviceEnablePeerAccess(source.id(), 0);
+  cudaGetLastError();
+  if (status != cudaErrorPeerAccessAlreadyEnabled && status != cudaErrorPeerAccessUnsupported)
+    check(status, "allowing access to another GPU");
 }
-
-}  // namespace
 
 // The copy waits for what is queued on the source, and what is queued there later waits for the copy. The two queues
 // are held one after the other, since another thread may copy in the opposite direction.
@@ -183,13 +187,29 @@ void CudaDevice::copy_from_device(void* dst, Device& src_device, const void* src
   }
   {
     const Queueing queueing(*this);
-    if (id() != from.id()) allow_access_to(from.id());
-    written.make_wait(stream_);
+    note_source(from);
+    written.make_wait(*this, stream_);
     check(cudaMemcpyPeerAsync(dst, id(), src, from.id(), bytes, stream_), "copying from another GPU");
     copied.record(stream_);
   }
   const Queueing queueing(from);
-  copied.make_wait(from.stream());
+  copied.make_wait(from, from.stream());
+}
+
+void CudaDevice::throw_faults_of_sources() {
+  std::set<CudaDevice*> seen{this};
+  std::vector<CudaDevice*> open{this};
+  while (!open.empty()) {
+    CudaDevice& device = *open.back();
+    open.pop_back();
+    if (&device != this) {
+      const Queueing queueing(device);
+      throw_faults(device);
+    }
+    const std::lock_guard lock(device.sources_mutex_);
+    for (CudaDevice* const source : device.sources_)
+      if (seen.insert(source).second) open.push_back(source);
+  }
 }
 
 void CudaDevice::fill(void* dst, DType dtype, int64_t count, double value) {
@@ -210,9 +230,12 @@ void CudaDevice::cast(void* dst, DType to, const void* src, DType from, int64_t 
 }
 
 void CudaDevice::synchronize() {
-  const Queueing queueing(*this);
-  check(cudaStreamSynchronize(stream_), "waiting for the GPU");
-  throw_faults(*this);
+  {
+    const Queueing queueing(*this);
+    check(cudaStreamSynchronize(stream_), "waiting for the GPU");
+    throw_faults(*this);
+  }
+  throw_faults_of_sources();
 }
 
 }  // namespace cuda_backend
@@ -239,7 +262,7 @@ int count_of_machine() {
 int count_gpu_devices() {
   static const int wanted = environment::variable("SYMBIND_GPUS").value();
   const int count = count_of_machine();
-  return count > 0 && wanted > 0 ? wanted : count;
+  return count > 0 ? std::max(count, wanted) : 0;
 }
 
 int gpu_number(Context gpu) {
@@ -254,9 +277,10 @@ std::unique_ptr<Device> make_gpu_device(Context context) {
     cudaGetLastError();
     fail(context, " is not available: this machine has no GPU that CUDA can use (", cudaGetErrorString(status), ")");
   }
-  count = count_gpu_devices();
-  require(context.id >= 0 && context.id < count, context, " is not available: this machine has ", count,
-          count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+  const int contexts = count_gpu_devices();
+  require(context.id >= 0 && context.id < contexts, context, " is not available: this machine has ", count,
+          count == 1 ? " GPU" : " GPUs", ", numbered from 0",
+          contexts > count ? join("; SYMBIND_GPUS makes ", contexts, " of it") : "");
   cuda_backend::check_architecture(context);
   return std::make_unique<cuda_backend::CudaDevice>(context);
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,9 @@ class CudaDevice final : public Device {
   // Records the operator that queues work now; `check_queued` fails if queueing failed, or if earlier queued work is
   // found to have failed.
   void note(std::string_view who);
+  // Throws faults (faults.h) of the devices that this one has copied from. Called by a thread that has waited for this
+  // device and holds no Queueing.
+  void throw_faults_of_sources();
   void check_queued(std::string_view who);
   void check(cudaError_t status, std::string_view doing);
 
@@ -61,6 +65,7 @@ class CudaDevice final : public Device {
 
  private:
   [[noreturn]] void fail_out_of_memory(size_t bytes) const;
+  void note_source(CudaDevice& source);
 
   // Pinned staging buffers for copies from the host, so that the caller's memory may be reused as soon as the copy is
   // queued. Each is reused once the copy out of it is done.
@@ -82,6 +87,8 @@ class CudaDevice final : public Device {
   std::mutex staging_mutex_;
   std::array<StagingSlot, 8> staging_;
   size_t staged_ = 0;
+  std::mutex sources_mutex_;
+  std::set<CudaDevice*> sources_;  // devices that this one has copied from
   std::mutex note_mutex_;
   std::string last_queued_;
   std::recursive_mutex queue_mutex_;

@@ -22,8 +22,8 @@ void CudaEvent::record() {
 
 void CudaEvent::record(cudaStream_t stream) { device_.check(cudaEventRecord(event_, stream), "recording an event"); }
 
-void CudaEvent::make_wait(cudaStream_t stream) const {
-  device_.check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
+void CudaEvent::make_wait(CudaDevice& device, cudaStream_t stream) const {
+  device.check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
 }
 
 bool CudaEvent::reached() const {

@@ -17,7 +17,8 @@ class CudaEvent final : public DeviceEvent {
 
   void record() override;  // in the device's queue
   void record(cudaStream_t stream);
-  void make_wait(cudaStream_t stream) const;
+  // A stream of this device, which may be another one than the event's.
+  void make_wait(CudaDevice& device, cudaStream_t stream) const;
   bool reached() const override;
   cudaError_t wait() const { return cudaEventSynchronize(event_); }
 

@@ -1,6 +1,6 @@
-// Boxes of an array of four axes, copied to shared memory by the copy engine of a multiprocessor, from compute
-// capability 9.0 on: one thread queues a box, no thread waits for its addresses or moves it, and what is outside of the
-// array becomes zero. Code for older GPUs has none of this and must not be run: see is_built_for_9_0() of launch.cuh.
+// Tensor copies (TMA), from compute capability 9.0 on: boxes of an array of four axes, copied to shared memory by the
+// hardware. One thread queues a box, no thread waits for its addresses or moves it, and what is outside of the array
+// becomes zero. Code for older GPUs has none of this and must not be run: see is_built_for_9_0() of launch.cuh.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ namespace symbind::cuda_backend {
 #if SYMBIND_HAS_TENSOR_COPIES && defined(__CUDACC__)
 namespace tensor_copy {
 
-// A barrier in shared memory (8 bytes) opens when the bytes that were announced have arrived, and is then ready for the
-// next ones. One thread sets it up, and the block synchronizes before it is used.
+// A barrier in shared memory (8 bytes) completes a phase when the bytes that were expected have arrived, and the next
+// phase begins. One thread sets it up, and the block synchronizes before it is used.
 __device__ inline void set_up(uint32_t barrier) {
   asm volatile(
       "mbarrier.init.shared::cta.b64 [%0], 1;\n\t"
       "fence.mbarrier_init.release.cluster;" ::"r"(barrier)
       : "memory");
 }
-__device__ inline void announce(uint32_t barrier, uint32_t bytes) {
+__device__ inline void expect_bytes(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-// round: 0 and 1 by turns.
-__device__ inline void wait(uint32_t barrier, uint32_t round) {
-  uint32_t is_open = 0;
-  while (!is_open)
+// Waits for the end of a phase. Its parity: 0 for the first, then 1 and 0 by turns.
+__device__ inline void wait(uint32_t barrier, uint32_t parity) {
+  uint32_t is_complete = 0;
+  while (!is_complete)
     asm volatile(
         "{\n\t"
-        ".reg .pred open;\n\t"
-        "mbarrier.try_wait.parity.shared::cta.b64 open, [%1], %2;\n\t"
-        "selp.u32 %0, 1, 0, open;\n\t"
+        ".reg .pred complete;\n\t"
+        "mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], %2;\n\t"
+        "selp.u32 %0, 1, 0, complete;\n\t"
         "}"
-        : "=r"(is_open)
-        : "r"(barrier), "r"(round)
+        : "=r"(is_complete)
+        : "r"(barrier), "r"(parity)
         : "memory");
 }
 

@@ -95,7 +95,7 @@ class CudaUpload final : public Upload {
     for (size_t i = 0; i < sources.size(); ++i)
       copy_on_host(blocks_->on_host() + offsets_[i], sources[i].data, sources[i].bytes);
     const Queueing queueing(device_);
-    delivered_.make_wait(stream_);
+    delivered_.make_wait(device_, stream_);
     device_.check(cudaMemcpyAsync(blocks_->on_device(), blocks_->on_host(), bytes, cudaMemcpyHostToDevice, stream_),
                   "copying to the GPU");
     copied_.record(stream_);
@@ -105,7 +105,7 @@ class CudaUpload final : public Upload {
   void deliver(std::span<const Target> targets) override {
     std::vector<CopiedBytes> copies;
     const Queueing queueing(device_);
-    copied_.make_wait(device_.stream());
+    copied_.make_wait(device_, device_.stream());
     for (const Target& target : targets) {
       if (target.count == 0) continue;
       const std::byte* const source = blocks_->on_device() + offsets_.at(target.source);
@@ -153,7 +153,7 @@ class CudaDownload final : public Download {
     const cudaStream_t stream = stream_for(device, "downloads");
     device.copy_within(blocks_->on_device(), src, bytes);
     copied_.record(device.stream());
-    copied_.make_wait(stream);
+    copied_.make_wait(device, stream);
     device.check(cudaMemcpyAsync(blocks_->on_host(), blocks_->on_device(), bytes, cudaMemcpyDeviceToHost, stream),
                  "copying from the GPU");
     arrived_.record(stream);
@@ -163,8 +163,11 @@ class CudaDownload final : public Download {
   bool arrived() override { return arrived_.reached(); }
   const void* data() override {
     device_.check(arrived_.wait(), "copying from the GPU");
-    const Queueing queueing(device_);
-    throw_faults(device_);
+    {
+      const Queueing queueing(device_);
+      throw_faults(device_);
+    }
+    device_.throw_faults_of_sources();
     return blocks_ ? blocks_->on_host() : nullptr;
   }
 
@@ -186,7 +189,7 @@ class CudaEarlyDownload final : public Download {
             " bytes were asked for");
     const CurrentDevice current(device.id());
     const cudaStream_t stream = stream_for(device, "downloads");
-    after.make_wait(stream);
+    after.make_wait(device, stream);
     device.check(cudaMemcpyAsync(pinned_->data(), src, bytes, cudaMemcpyDeviceToHost, stream), "copying from the GPU");
     arrived_.record(stream);
   }

@@ -1,6 +1,6 @@
 // cuDNN lists engines for a graph, best first by its own estimate; of those that are suitable, the first few are timed
-// once, beside a kernel of ours if there is one (conv_product.h, conv_image.h, conv_few_rows.h), and the fastest is
-// used. The choice is stored in a file, for later processes.
+// once, beside a kernel of ours if there is one (conv_product.h, conv_image.h, conv_few_rows.h, conv_plane_gradient.h),
+// and the fastest is used. The choice is stored in a file, for later processes.
 #include <algorithm>
 #include <array>
 #include <iostream>
