@@ -4,8 +4,10 @@
 #include "symbind/train/bucketing.h"
 #include "symbind/train/module.h"
 
+#include "batch.h"
 #include "bindings.h"
 #include "callback.h"
+#include "data.h"
 #include "initializer.h"
 #include "kvstore.h"
 #include "log.h"

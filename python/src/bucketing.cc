@@ -1,6 +1,7 @@
 #include "symbind/train/bucketing.h"
 
 #include "bindings.h"
+#include "bucket_key.h"
 #include "module_steps.h"
 
 namespace symbind::python {

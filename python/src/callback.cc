@@ -5,6 +5,7 @@
 
 #include "symbind/train/base_module.h"
 
+#include "batch.h"
 #include "bindings.h"
 #include "convert.h"
 #include "data.h"

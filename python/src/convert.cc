@@ -125,6 +125,26 @@ TypeError wrong_type(std::string_view expected, nb::handle value) {
   return TypeError(join(expected, ", not ", nb::repr(value).c_str()));
 }
 
+nb::object optional_attribute(nb::handle object, const char* name) {
+  PyObject* found = PyObject_GetAttrString(object.ptr(), name);
+  if (found) return nb::steal(found);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+  PyErr_Clear();
+  return nb::none();
+}
+
+std::string class_name(nb::handle value) { return nb::str(nb::handle(value.type()).attr("__name__")).c_str(); }
+
+std::optional<int64_t> integer_from(nb::handle value) {
+  int64_t number = 0;
+  if (nb::try_cast(value, number, false)) return number;
+  if (!PyNumber_Check(value.ptr()) || PyComplex_Check(value.ptr())) return std::nullopt;
+  const nb::object whole = nb::steal(PyNumber_Long(value.ptr()));
+  if (!whole) PyErr_Clear();
+  if (whole && whole.equal(value) && nb::try_cast(whole, number, false)) return number;
+  return std::nullopt;
+}
+
 // ---- contexts ------------------------------------------------------------------------------------------------------
 
 Context current_context() { return context_stack.empty() ? cpu() : context_stack.back(); }

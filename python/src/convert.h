@@ -30,6 +30,11 @@ TypeError wrong_type(std::string_view expected, nb::handle value);
 // The attributes that an object has itself.
 inline nb::dict attributes_dict(nb::handle object) { return nb::borrow<nb::dict>(nb::object(object.attr("__dict__"))); }
 
+nb::object optional_attribute(nb::handle object, const char* name);  // None where there is no such attribute
+std::string class_name(nb::handle value);                            // the name of its class
+// The integer that a number is equal to, be it a float or one of NumPy's; none for anything else.
+std::optional<int64_t> integer_from(nb::handle value);
+
 // None for an empty array.
 nb::object array_or_none(const NDArray& array);
 nb::list list_of(const std::vector<NDArray>& arrays);

@@ -4,7 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "data.h"
+#include "symbind/data/iterator.h"
+
+#include "batch.h"
 
 namespace symbind::python {
 

@@ -1,8 +1,8 @@
 #include "symbind/train/executor_group.h"
 
+#include "batch.h"
 #include "bindings.h"
 #include "convert.h"
-#include "data.h"
 #include "executor_group.h"
 #include "metric.h"
 #include "monitor.h"

@@ -98,8 +98,7 @@ nb::tuple tuple_of_values(const EvalMetric& metric, const EvalMetric::NameValues
 class PythonMetric final : public EvalMetric {
  public:
   PythonMetric(nb::handle object, nb::handle keeper)
-      : EvalMetric({nb::str(nb::handle(object.type()).attr("__name__")).c_str()}),
-        object_(nb::borrow(object), keeper) {}
+      : EvalMetric({class_name(object)}), object_(nb::borrow(object), keeper) {}
 
   nb::object object() const { return object_.get(); }
   void update(const std::vector<NDArray>& labels, const std::vector<NDArray>& preds) override {

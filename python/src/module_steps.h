@@ -4,7 +4,7 @@
 
 #include "symbind/train/base_module.h"
 
-#include "data.h"
+#include "batch.h"
 #include "executor_group.h"
 #include "initializer.h"
 #include "kvstore.h"

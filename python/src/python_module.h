@@ -9,8 +9,8 @@
 
 #include "symbind/train/module.h"
 
+#include "batch.h"
 #include "convert.h"
-#include "data.h"
 #include "metric.h"
 #include "monitor.h"
 
