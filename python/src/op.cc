@@ -130,6 +130,19 @@ Call<Value> sort_out(const OpDef& op, nb::handle args, nb::handle kwargs,
   return call;
 }
 
+// An input that is given by position and by name, or more inputs by position than there are.
+template <class Value>
+void reject_surplus_inputs(const OpDef& op, const Names& names, const Call<Value>& call) {
+  if (call.positional.size() > names.size())
+    throw TypeError(join("[", op.name, "] ", call.positional.size(), " inputs are given by position, it has ",
+                         comma_separated(names)));
+  for (const auto& [name, value] : call.named) {
+    const auto at = static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+    if (at < call.positional.size() && call.positional[at])
+      throw TypeError(join("[", op.name, "] its input '", name, "' is given by position and by name"));
+  }
+}
+
 nb::object keyword(nb::handle kwargs, const char* name, nb::object otherwise = nb::none()) {
   PyObject* value = PyDict_GetItemString(kwargs.ptr(), name);
   return value ? nb::borrow(value) : otherwise;
@@ -159,6 +172,8 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, cons
       const auto attribute = nb::cast<std::string>(key);
       call.attributes[is_steering(attribute) ? hidden_key(attribute) : attribute] = nb::cast<std::string>(value);
     }
+  if (!call.positional.empty() && !call.named.empty() && op.count_field.empty())
+    reject_surplus_inputs(op, op.all_inputs(op.parse_params(call.attributes, "").get()), call);
   std::vector<Symbol> positional;
   bool gaps = false;
   for (const auto& input : call.positional) gaps |= !input;
@@ -189,8 +204,9 @@ nb::object call_on_arrays(const OpDef& op, nb::handle args, nb::handle kwargs) {
       if (input) inputs.push_back(*input);
   } else {
     const Names names = op.all_inputs(params.get());
+    reject_surplus_inputs(op, names, call);
     inputs.resize(names.size());
-    for (size_t i = 0; i < call.positional.size() && i < names.size(); ++i)
+    for (size_t i = 0; i < call.positional.size(); ++i)
       if (call.positional[i]) inputs[i] = *call.positional[i];
     for (const auto& [name, array] : call.named) {
       const auto found = std::find(names.begin(), names.end(), name);

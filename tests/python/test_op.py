@@ -161,3 +161,13 @@ def test_two_outputs_of_one_name_have_no_dictionary():
     executor = mx.sym.Group([mx.sym.exp(x, name="y"), mx.sym.log(x, name="y")]).simple_bind(mx.cpu(), x=(2,))
     with pytest.raises(ValueError, match="y_output"):
         executor.output_dict  # noqa: B018
+
+
+@pytest.mark.parametrize("name, value", [("nd", mx.nd.ones((2, 3))), ("sym", mx.sym.Variable("x"))])
+def test_an_input_is_given_once(name, value):
+    operators = getattr(mx, name)
+    with pytest.raises(TypeError, match="'data' is given by position and by name"):
+        operators.relu(value, data=value)
+    with pytest.raises(TypeError, match="2 inputs are given by position, it has data"):
+        operators.relu(value, value, data=value)
+    assert operators.FullyConnected(value, weight=value, num_hidden=2, no_bias=True) is not None
