@@ -183,7 +183,7 @@ run_jobs tests 400 < <(all_jobs)
 sanitize_jobs() {
   local own='CudaBatchNormPair.*:CudaReluSigns.*:CudaStatistics.*:CudaProduct.*:Cuda/OneFirstLayer.*:CudaMaxPool.*'
   own+=':CudaUpdate.*:CudaScaledLoss.*:CudaGradientWatch.*:CudaLayers.*:CudaMoves.*:CudaOps.*'
-  own+=':CudaTransferTest.UploadsConvert*:CudaFewRows.*:CudaImage*:CudaStep.*:FollowedSteps.*:CudaMetric*'
+  own+=':CudaTransferTest.UploadsConvert*:CudaFewRows.*:CudaImage*:CudaPlaneGradient.*:CudaStep.*:FollowedSteps.*:CudaMetric*'
   own+=':CudaRnn*:Cuda*Captured*:Cuda/LargerConvolution*:Cuda/OneConvolution*:Cuda/WhatAConvolutionTakesIn*'
   for tool in ${DEVICE_CHECK_TOOLS:-racecheck memcheck}; do
     gtest_jobs "$backend" 999 "${DEVICE_CHECK_FILTER:-$own}" "timeout 150 compute-sanitizer --tool $tool --error-exitcode 1"

@@ -1,6 +1,6 @@
 // Values in arrays that an operator must refuse, such as an index outside of its axis. A kernel cannot throw: it
 // records the first such value in host memory and continues with a valid one. The next call that synchronizes with the
-// device throws the error that the CPU's kernel throws immediately.
+// device, or with one that has copied from it, throws the error that the CPU's kernel throws immediately.
 #pragma once
 
 #include <cstdint>
