@@ -131,6 +131,7 @@ void bind_monitor(nb::module_& m) {
             self.h.attr("re_prog") = nb::module_::import_("re").attr("compile")(pattern);
             self.h.attr("sort") = sort;
             self.h.attr("monitor_all") = monitor_all;
+            self.h.attr("queue") = nb::list();  // for subclasses with a toc() of their own
           },
           nb::arg("interval"), nb::arg("stat_func").none() = nb::none(), nb::arg("pattern") = ".*",
           nb::arg("sort") = false, nb::arg("monitor_all") = false)
@@ -139,9 +140,9 @@ void bind_monitor(nb::module_& m) {
       .def("toc", &toc, "After it: (step, name, text) of each array seen.")
       .def("toc_print", &toc_print, "The same, logged.")
       .def_prop_ro("exes", &Monitor::executors, "The executors it is installed in.")
-      .def_prop_ro("interval", &Monitor::interval)
-      .def_prop_ro("step", &Monitor::step)
-      .def_prop_ro("activated", &Monitor::activated);
+      .def_prop_rw("interval", &Monitor::interval, &Monitor::set_interval)
+      .def_prop_rw("step", &Monitor::step, &Monitor::set_step)
+      .def_prop_rw("activated", &Monitor::activated, &Monitor::set_activated);
 }
 
 }  // namespace symbind::python

@@ -406,7 +406,8 @@ void add_field(Type& type, const char* name, Get get) {
         const nb::dict own = attributes_dict(self.h);
         return own.contains(name) ? nb::object(own[name]) : nb::cast(get(*self.p));
       },
-      [name](nb::pointer_and_handle<Cell> self, const nb::object& value) { set_field(self.h, name, value); });
+      [name](nb::pointer_and_handle<Cell> self, const nb::object& value) { set_field(self.h, name, value); },
+      nb::for_setter(nb::arg("value").none()));
 }
 
 // The name of an activation, or a function of a symbol and a name. Those of Python are set by set_field.

@@ -221,7 +221,8 @@ def _weights_of_layers(symbol, layers):
 
 def plot_network(symbol, title="plot", save_format="pdf", shape=None, dtype=None, node_attrs={}, hide_weights=True):  # noqa: B006
     """A graphviz.Digraph of the network: a box for each layer, with shapes on the edges where they are given. Render it
-    with .render() or .view(). `node_attrs` are graphviz's attributes for all boxes."""
+    with .render() or .view(). `node_attrs` are graphviz's attributes for all boxes; colours stay those of
+    the kinds of layers, and variables are ovals."""
     nodes, edges = network_structure(symbol, shape, dtype, hide_weights)
     try:
         from graphviz import Digraph
@@ -231,7 +232,8 @@ def plot_network(symbol, title="plot", save_format="pdf", shape=None, dtype=None
     common.update(node_attrs or {})
     dot = Digraph(name=title, format=save_format)
     for name, label, attributes in nodes:
-        dot.node(name=name, label=label, **{**common, **attributes})
+        own = {key: value for key, value in attributes.items() if (key, value) != ("shape", "box")}
+        dot.node(name=name, label=label, **{**common, **own})
     for source, target, label in edges:
         # Data flows up the page, so the edge is drawn from the user of a value to its maker.
         dot.edge(tail_name=target, head_name=source, label=label, dir="back", arrowtail="open")

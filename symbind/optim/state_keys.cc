@@ -17,11 +17,16 @@ StateTree copy_of(const StateTree& tree) {
   return StateTree::of(std::move(parts));
 }
 
-// A state is as long as its parameter along every axis, or 1 where it was summed.
+// A state is as long as its parameter along every axis, or 1 where it was summed. Beside one that has the parameter's
+// shape, optimizers of users have others with another number of axes.
 bool may_belong_to(const StateTree& tree, const Shape& shape) {
-  if (tree.is_tuple)
-    return std::all_of(tree.tuple.begin(), tree.tuple.end(),
-                       [&](const StateTree& part) { return may_belong_to(part, shape); });
+  if (tree.is_tuple) {
+    const bool has_whole = std::ranges::any_of(
+        tree.tuple, [&](const StateTree& part) { return part.array && part.array.shape() == shape; });
+    return std::ranges::all_of(tree.tuple, [&](const StateTree& part) {
+      return may_belong_to(part, shape) || (has_whole && part.array && part.array.rank() != shape.rank());
+    });
+  }
   if (!tree.array || tree.array.size() == 1) return true;
   if (tree.array.rank() != shape.rank()) return false;
   for (int axis = 0; axis < shape.rank(); ++axis)

@@ -16,6 +16,7 @@
 #include "symbind/graph/op.h"
 #include "symbind/kvstore/message.h"
 #include "symbind/kvstore/replacement.h"
+#include "symbind/ops/gather.h"
 #include "symbind/optim/state_keys.h"
 #include "symbind/train/early_exchange.h"
 #include "symbind/train/fit_step.h"
@@ -44,6 +45,17 @@ std::map<std::string, Attributes> attributes_for_optimizer(const Symbol& symbol)
       }
     }
   return attributes;
+}
+
+void warn_about_sparse_gradients(const Symbol& symbol) {
+  std::vector<std::string> names;
+  for (const NodePtr& node : topological_order(symbol.entries()))
+    if (node->op == &op_of<Embedding>() && static_cast<const Embedding*>(node->params.get())->sparse_grad)
+      names.push_back(node->name);
+  if (names.empty()) return;
+  log_warning("[Module] the gradient of ", comma_separated(names),
+              " is dense, whatever sparse_grad says: weight decay and momentum also change rows that a batch does not "
+              "look up");
 }
 
 }  // namespace
@@ -124,6 +136,7 @@ void Module::init_optimizer(const InitOptimizerArgs& args) {
         "copy of the parameters by its share of the batch; kvstore = \"local\" or \"device\" sums their gradients");
   // A failure up to here leaves the old optimizer; from here on there is none until everything is set up.
   OptimizerPtr made = make_optimizer(args, 1.0 / static_cast<double>(batch_size));
+  warn_about_sparse_gradients(symbol_);
   optimizer_initialized = false;
   update_on_kvstore_ = in_store;
   kvstore_ = std::move(store);

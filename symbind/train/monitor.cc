@@ -140,8 +140,17 @@ void Monitor::State::install(Executor& executor) {
   installed.push_back(record);
 }
 
-Monitor::Monitor(int64_t interval, const MonitorOptions& options) {
+namespace {
+
+int64_t checked_interval(int64_t interval) {
   require(interval >= 1, "[Monitor] interval must be at least 1: ", interval);
+  return interval;
+}
+
+}  // namespace
+
+Monitor::Monitor(int64_t interval, const MonitorOptions& options) {
+  checked_interval(interval);
   state_ = std::make_shared<State>(State{this, std::make_shared<Settings>(options), interval});
 }
 
@@ -169,15 +178,20 @@ int64_t Monitor::interval() const { return state_->interval; }
 int64_t Monitor::step() const { return state_->step; }
 bool Monitor::activated() const { return state_->activated; }
 
-void Monitor::tic() {
-  if (state_->step % state_->interval == 0) {
-    for (const auto& record : state_->living()) {
-      record->seen.clear();
-      record->ran = false;
-      record->listening = true;
-    }
-    state_->activated = true;
+void Monitor::set_interval(int64_t interval) { state_->interval = checked_interval(interval); }
+void Monitor::set_step(int64_t step) { state_->step = step; }
+
+void Monitor::set_activated(bool activated) {
+  for (const auto& record : state_->living()) {
+    record->seen.clear();
+    record->ran = false;
+    record->listening = activated;
   }
+  state_->activated = activated;
+}
+
+void Monitor::tic() {
+  if (state_->step % state_->interval == 0) set_activated(true);
   ++state_->step;
 }
 

@@ -47,8 +47,12 @@ class Monitor {
   std::vector<ExecutorPtr> executors() const;  // those it is installed in
 
   int64_t interval() const;
+  void set_interval(int64_t interval);
   int64_t step() const;    // batches started so far
   bool activated() const;  // is it recording?
+  // For classes with a toc() of their own. What was recorded is dropped when recording ends.
+  void set_step(int64_t step);
+  void set_activated(bool activated);
 
   // Call before a batch: starts recording if this batch is to be recorded.
   virtual void tic();

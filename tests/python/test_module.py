@@ -256,6 +256,36 @@ def test_states_of_other_parameters_are_refused(tmp_path):
         mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
 
 
+def test_states_of_other_shapes_beside_those_of_the_parameters_are_loaded(tmp_path):
+    @mx.optimizer.register
+    class Counting(mx.optimizer.Optimizer):
+        def create_state(self, index, weight):
+            return mx.nd.zeros(weight.shape), mx.nd.zeros((2, 1, 3))
+
+        def update(self, index, weight, grad, state):
+            state[0][:] += grad
+            state[1][:] += 1
+            counts[index] = state[1].asnumpy()
+
+    counts = {}
+    prefix, module = str(tmp_path / "net"), mx.mod.Module(network())
+    module.fit(batches(), num_epoch=1, optimizer="counting")
+    module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    other = mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
+    other.fit(batches(), num_epoch=2, begin_epoch=1, optimizer="counting")
+    steps = 2 * len(list(batches()))
+    assert len(counts) == 2 and all((count == np.full((2, 1, 3), steps)).all() for count in counts.values())
+
+
+def test_a_sparse_gradient_of_an_embedding_is_warned_of(caplog):
+    net = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=4, output_dim=2, sparse_grad=True, name="words")
+    module = mx.mod.Module(mx.sym.LinearRegressionOutput(mx.sym.sum(net, axis=1), name="out"), label_names=["out_label"])
+    module.bind([("data", (2, 3))], [("out_label", (2, 2))])
+    module.init_params()
+    module.init_optimizer()
+    assert "the gradient of words is dense" in caplog.text
+
+
 def test_fit_on_an_exhausted_iterator_says_to_reset_it():
     data = batches()
     for _ in data:

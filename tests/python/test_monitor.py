@@ -182,6 +182,29 @@ def test_anything_with_the_methods_of_a_monitor_will_do():
             group.install_monitor(wrong)
 
 
+class Gradients(mx.mon.Monitor):
+    """Has a toc() of its own, as scripts do that look at gradients."""
+
+    def toc(self):
+        if not self.activated:
+            return []
+        self.queue.extend((self.step, name, str(len(exe.arg_arrays))) for exe in self.exes for name in exe.arg_dict)
+        self.activated = False
+        seen, self.queue = self.queue, []
+        return seen
+
+
+def test_a_subclass_may_keep_its_own_records():
+    bound = executor()
+    monitor = Gradients(1)
+    monitor.install(bound)
+    assert run(monitor, bound) == [(1, "data", "2"), (1, "fc_weight", "2")] and not monitor.activated
+    monitor.interval, monitor.step = 3, 5
+    assert [len(run(monitor, bound)) for _ in range(3)] == [0, 2, 0] and monitor.step == 8
+    with pytest.raises(mx.MXNetError, match="interval must be at least 1"):
+        monitor.interval = 0
+
+
 def test_a_monitor_of_a_module_dies_with_it():
     monitor = Recording(1)
     module = mx.mod.Module(softmax_net())

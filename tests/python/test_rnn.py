@@ -498,3 +498,16 @@ def test_a_class_of_ones_own_may_order_the_sentences(layout):
         data, label = turned if layout == "NT" else [array.T for array in turned]
         assert data.tolist() == [[1, 2], [3, 0]] and label.tolist() == [[2, 0], [0, 0]]
         iterator.reset()
+
+
+def test_a_reset_in_python_may_forget_the_last_output():
+    class Forgetting(mx.rnn.ZoneoutCell):
+        def reset(self):
+            super().reset()
+            self.prev_output = None
+
+    cell = Forgetting(mx.rnn.LSTMCell(3), zoneout_outputs=0.5)
+    cell.reset()
+    assert cell.prev_output is None
+    outputs, _ = cell.unroll(2, mx.sym.Variable("data"), merge_outputs=True)
+    assert outputs.infer_shape(data=(4, 2, 5))[1] == [(4, 2, 3)]
