@@ -279,7 +279,9 @@ def test_states_of_other_shapes_beside_those_of_the_parameters_are_loaded(tmp_pa
 
 def test_a_sparse_gradient_of_an_embedding_is_warned_of(caplog):
     net = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=4, output_dim=2, sparse_grad=True, name="words")
-    module = mx.mod.Module(mx.sym.LinearRegressionOutput(mx.sym.sum(net, axis=1), name="out"), label_names=["out_label"])
+    module = mx.mod.Module(
+        mx.sym.LinearRegressionOutput(mx.sym.sum(net, axis=1), name="out"), label_names=["out_label"]
+    )
     module.bind([("data", (2, 3))], [("out_label", (2, 2))])
     module.init_params()
     module.init_optimizer()

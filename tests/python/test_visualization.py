@@ -107,7 +107,9 @@ class Digraph:
 
 def test_a_drawing_is_made_with_graphviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", types.SimpleNamespace(Digraph=Digraph))
-    dot = mx.viz.plot_network(network(), title="net", save_format="png", node_attrs={"fixedsize": "false", "shape": "rect"})
+    dot = mx.viz.plot_network(
+        network(), title="net", save_format="png", node_attrs={"fixedsize": "false", "shape": "rect"}
+    )
     assert (dot.name, dot.format) == ("net", "png")
     assert dot.nodes["conv1"]["fixedsize"] == "false" and dot.nodes["data"]["shape"] == "oval"
     assert dot.nodes["conv1"]["shape"] == "rect" and dot.nodes["conv1"]["fillcolor"].startswith("#")
