@@ -316,7 +316,7 @@ nb::tuple reduce(nb::handle self) {
     for (const char* key : {"name", "output_names", "label_names"}) attributes[key] = nb::object(self.attr(key));
   if (nb::hasattr(self, "metrics") && !native_type.is_none()) {
     nb::dict kwargs;
-    kwargs["metrics"] = nb::object(self.attr("metrics"));
+    kwargs["metrics"] = nb::list(nb::object(self.attr("metrics")));
     attributes["_kwargs"] = kwargs;
   }
   const nb::object restore = nb::module_::import_("symbind.metric").attr("_restore");
@@ -547,10 +547,11 @@ void bind_custom_metric(nb::module_& m) {
       });
 }
 
-nb::list metrics_of(const metric::Composite& self) {
+// A list that adds to the composite what is appended to it.
+nb::object metrics_of(nb::pointer_and_handle<metric::Composite> self) {
   nb::list list;
-  for (const EvalMetricPtr& metric : self.metrics()) list.append(metric_to_python(metric.get()));
-  return list;
+  for (const EvalMetricPtr& metric : self.p->metrics()) list.append(metric_to_python(metric.get()));
+  return nb::module_::import_("symbind.metric").attr("_Parts")(list, self.h);
 }
 
 void bind_composite(nb::module_& m) {

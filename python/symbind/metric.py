@@ -54,6 +54,28 @@ __all__ = [
 _registry = {}
 
 
+class _Parts(list):
+    """The metrics of a CompositeEvalMetric; what is appended becomes one of them."""
+
+    def __init__(self, metrics, owner):
+        super().__init__(metrics)
+        self._owner = owner
+
+    def append(self, metric):
+        self._owner.add(metric)
+        super().append(self._owner.get_metric(len(self)))
+
+    def extend(self, metrics):
+        for metric in metrics:
+            self.append(metric)
+
+    def _refuse(self, *arguments, **options):
+        raise MXNetTypeError("metrics can be added to a CompositeEvalMetric, but not removed, replaced or moved")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    clear = insert = pop = remove = reverse = sort = _refuse
+
+
 def register(klass, name=None):
     """Makes a class known to `create`, under its own name or `name`, in any case."""
     if not (isinstance(klass, type) and issubclass(klass, EvalMetric)):

@@ -140,6 +140,13 @@ def test_several_at_once():
     both.add("mse")
     assert both.get()[0] == ["accuracy", "mine", "cross-entropy", "mse"] and len(both.metrics) == 4
     assert both.metrics[1] is mine is both.get_metric(1)
+    grown = mx.metric.CompositeEvalMetric(["acc"])
+    parts = grown.metrics
+    parts.append(mx.metric.MSE())
+    parts.extend(["mae", mine])
+    assert len(parts) == len(grown.metrics) == 4 and grown.get()[0][:3] == ["accuracy", "mse", "mae"]
+    with pytest.raises(TypeError, match="can be added"):
+        parts.remove(mine)
     assert both.metrics[0] is both.get_metric(0) and isinstance(both.metrics[0], mx.metric.Accuracy)
     both = mx.metric.CompositeEvalMetric(metrics=["acc", "ce"])
     both.update([label()], [scores()])
