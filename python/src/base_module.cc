@@ -39,8 +39,10 @@ nb::object Overrides::find(nb::handle self, nb::handle base, Name name) const {
   if (found_[name] == Found::unknown) {
     const nb::object own = nb::getattr(self.type(), text(name), nb::none());
     const nb::object inherited = nb::getattr(base, text(name), nb::none());
+    // On the object, or on our own class: functions of Python are not among those that it is bound with.
     const bool replaced =
-        nb::hasattr(self, "__dict__") && nb::cast<nb::dict>(self.attr("__dict__")).contains(text(name));
+        PyFunction_Check(own.ptr()) ||
+        (nb::hasattr(self, "__dict__") && nb::cast<nb::dict>(self.attr("__dict__")).contains(text(name)));
     found_[name] = !replaced && (own.is_none() || own.is(inherited)) ? Found::no : Found::yes;
     if (found_[name] == Found::no) return {};
   }

@@ -145,6 +145,29 @@ def test_a_step_replaced_on_the_object_is_the_one_that_runs():
     assert len(calls) == 4
 
 
+def test_steps_replaced_on_the_class_are_those_that_run(monkeypatch):
+    calls = []
+
+    def counted(name):
+        original = getattr(mx.mod.Module, name)
+
+        def step(self, *args, **kwargs):
+            calls.append(name)
+            return original(self, *args, **kwargs)
+
+        return step
+
+    names = ["bind", "forward", "backward", "update", "update_metric"]
+    for name in names:
+        monkeypatch.setattr(mx.mod.Module, name, counted(name))
+    mx.mod.Module(network()).fit(batches(), num_epoch=1)
+    monkeypatch.undo()
+    assert {name: calls.count(name) for name in names} == {**dict.fromkeys(names, 2), "bind": 1}
+    calls.clear()
+    mx.mod.Module(network()).fit(batches(), num_epoch=1)
+    assert not calls
+
+
 def test_a_store_busy_in_another_thread_does_not_lock_up():
     store = mx.kv.create("local")
     inside = threading.Event()
