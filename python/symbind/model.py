@@ -393,7 +393,8 @@ class FeedForward:
                     "allow_extra_params=True leaves them out"
                 )
         module.bind(iterator.provide_data, self._labels_to_bind(iterator, module.label_names), for_training=False)
-        module.set_params(*self._values_to_predict_with(iterator))
+        # Values of data and labels, as an executor's arg_dict has them, are no parameters.
+        module.set_params(*self._values_to_predict_with(iterator), allow_extra=True)
         return module
 
     def _labels_to_bind(self, iterator, names):

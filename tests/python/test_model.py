@@ -263,7 +263,7 @@ def test_an_updater_gets_the_gradients_that_the_store_summed_and_an_index_per_de
 # The older names
 
 
-def test_parameters_that_the_network_lacks_are_left_out_if_that_is_said():
+def test_parameters_that_the_network_lacks_are_left_out_if_that_is_said(caplog):
     trained = model(num_epoch=1)
     trained.fit(DATA, LABEL)
     params = dict(trained.arg_params, other=mx.nd.ones((1,)))
@@ -272,6 +272,10 @@ def test_parameters_that_the_network_lacks_are_left_out_if_that_is_said():
     lenient = model(arg_params=params, aux_params={}, allow_extra_params=True)
     assert np.allclose(lenient.predict(DATA), trained.predict(DATA))
     assert "other" not in lenient.arg_params
+    # As an executor's arg_dict, which has the data, too.
+    with_data = model(arg_params=dict(trained.arg_params, data=mx.nd.array(DATA)), aux_params={})
+    caplog.clear()
+    assert np.allclose(with_data.predict(DATA), trained.predict(DATA)) and not caplog.text
 
 
 def test_a_model_is_pickled_with_its_parameters():
