@@ -3,7 +3,6 @@
 // numbers whose products and sums need no rounding; with float32 numbers that TF32 rounds; with infinity and NaN in the
 // data, which no other result may see; and in a network against the CPU. Skipped where there is no GPU.
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -22,15 +21,7 @@
 namespace symbind::testing {
 namespace {
 
-class CudaImage : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    ::setenv("SYMBIND_TF32", "1", 1);
-    ::unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
-  }
-  void TearDown() override { ::setenv("SYMBIND_TF32", "0", 1); }
-};
+using CudaImage = Tf32Test;
 
 // The first layers of networks in small; widths for copies of 16, 4 and 2 bytes; runs that begin at odd elements, with
 // and without padding; filters that do not fill a tile, and several tiles; fewer rows than a tile has; several tiles

@@ -94,19 +94,12 @@ TEST_F(CudaNcclTest, TakesMoreArraysThanNcclDoesInOneCall) {
       ASSERT_EQ(to.to_vector<float>(), std::vector<float>(3, static_cast<float>(key * gpus.size()))) << key;
 }
 
-NamedArrays trained(const std::vector<Context>& contexts, const std::string& store) {
-  NDArrayIter data = batches(40, 8);
-  Module module(small_network(), {.context = contexts});
-  module.fit(data, {.kvstore = store,
-                    .optimizer_params = {{"learning_rate", 0.1}, {"momentum", 0.9}},
-                    .arg_params = first_values(),
-                    .num_epoch = 4});
-  return module.get_params().arg_params;
+NamedArrays trained_by(const std::vector<Context>& contexts, const std::string& store) {
+  return trained_on(contexts, store, /*batch_size=*/8, /*epochs=*/4);
 }
 
 void expect_the_bits_of_device(const std::vector<Context>& contexts) {
-  const NamedArrays expected = trained(contexts, "device");
-  for (const auto& [name, array] : trained(contexts, "nccl")) EXPECT_TRUE(same_bits(array, expected.at(name))) << name;
+  expect_same_bits(trained_by(contexts, "nccl"), trained_by(contexts, "device"));
 }
 
 TEST_F(CudaNcclTest, TheStoreSumsOneGpuAsDeviceDoes) {
@@ -117,7 +110,7 @@ TEST_F(CudaNcclTest, TheStoreSumsOneGpuAsDeviceDoes) {
 TEST_F(CudaNcclTest, TheStoreAgreesWithDeviceOnSeveralGpus) {
   if (all_gpus().size() < 2) GTEST_SKIP() << "there is one GPU here";
   expect_the_bits_of_device({gpu(0), gpu(1)});  // a sum of two numbers has one order
-  expect_equal(trained(all_gpus(), "nccl"), trained(all_gpus(), "device"), {1e-5, 1e-5});
+  expect_equal(trained_by(all_gpus(), "nccl"), trained_by(all_gpus(), "device"), {1e-5, 1e-5});
 }
 
 // ---- over workers ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // Weight gradients of 3 × 3 convolutions in TF32 by a kernel of ours (backend/cuda/conv_plane_gradient.h), where the
 // GPU and the build have it: exactly, with whole numbers whose products and sums need no rounding; with numbers that
 // TF32 rounds; with infinity and NaN in the data, which no other result may see. Skipped where there is no GPU.
-#include <cstdlib>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -17,15 +16,7 @@
 namespace symbind::testing {
 namespace {
 
-class CudaPlaneGradient : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    ::setenv("SYMBIND_TF32", "1", 1);
-    ::unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
-  }
-  void TearDown() override { ::setenv("SYMBIND_TF32", "0", 1); }
-};
+using CudaPlaneGradient = Tf32Test;
 
 // Pieces of some rows, of several images, the last of them incomplete, and of a part of the columns; one piece; tiles
 // that filters and channels do not fill; strides, of which the second skips pixels or ends beyond the image; padding

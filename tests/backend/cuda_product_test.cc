@@ -23,15 +23,7 @@ namespace {
 
 const std::vector<DType> product_types = {DType::float16, DType::bfloat16, DType::float32};
 
-class CudaProduct : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    ::setenv("SYMBIND_TF32", "1", 1);
-    ::unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
-  }
-  void TearDown() override { ::setenv("SYMBIND_TF32", "0", 1); }
-};
+using CudaProduct = Tf32Test;
 
 struct Convolved {
   int64_t batch, size, channels, filters;

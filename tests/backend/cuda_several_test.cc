@@ -77,23 +77,12 @@ TEST_F(CudaSeveral, FaultsAreThrownWhereTheResultGoes) {
   expect_all(full({3}, 2, gpu(1)), 2);  // once
 }
 
-NamedArrays trained_on(const std::vector<Context>& contexts, const std::string& store) {
-  NDArrayIter data = batches(40, 10);
-  Module module(small_network(), {.context = contexts});
-  module.fit(data, {.kvstore = store,
-                    .optimizer_params = {{"learning_rate", 0.1}, {"momentum", 0.9}},
-                    .arg_params = first_values(),
-                    .num_epoch = 6});
-  return module.get_params().arg_params;
-}
-
 TEST_F(CudaSeveral, TrainAsOneListedTwice) {
   for (const std::string store : {"device", "local", "nccl"}) {
     SCOPED_TRACE(store);
     const NamedArrays expected = trained_on({gpu(0), gpu(0)}, store);
     for (const std::vector<Context>& contexts : {std::vector{gpu(0), gpu(1)}, std::vector{gpu(1), gpu(0)}})
-      for (const auto& [name, array] : trained_on(contexts, store))
-        EXPECT_TRUE(same_bits(array, expected.at(name))) << name;
+      expect_same_bits(trained_on(contexts, store), expected);
   }
 }
 

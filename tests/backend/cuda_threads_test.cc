@@ -16,22 +16,12 @@ namespace {
 
 using CudaThreadsTest = GpuTest;
 
-NamedArrays trained(const std::vector<Context>& contexts, const std::string& store) {
-  NDArrayIter data = batches(40, 10);
-  Module module(small_network(), {.context = contexts});
-  module.fit(data, {.kvstore = store,
-                    .optimizer_params = {{"learning_rate", 0.1}, {"momentum", 0.9}},
-                    .arg_params = first_values(),
-                    .num_epoch = 6});
-  return module.get_params().arg_params;
-}
-
 // The second and later runs of a plan record and launch CUDA graphs, on two threads over one stream.
 TEST_F(CudaThreadsTest, TheSameGpuListedTwiceTrainsAsOneDoes) {
-  const NamedArrays one = trained({gpu(0)}, "device");
+  const NamedArrays one = trained_on({gpu(0)}, "device");
   for (const std::string store : {"device", "local"})
-    for (int round = 0; round < 3; ++round) expect_equal(trained({gpu(0), gpu(0)}, store), one, {1e-4, 1e-4});
-  expect_equal(trained({gpu(0), gpu(0), gpu(0), gpu(0)}, "device"), one, {1e-4, 1e-4});
+    for (int round = 0; round < 3; ++round) expect_equal(trained_on({gpu(0), gpu(0)}, store), one, {1e-4, 1e-4});
+  expect_equal(trained_on({gpu(0), gpu(0), gpu(0), gpu(0)}, "device"), one, {1e-4, 1e-4});
 }
 
 TEST_F(CudaThreadsTest, ConvolutionsTrainOnTheSameGpuTwice) {

@@ -22,4 +22,15 @@ class GpuTest : public ::testing::Test {
   }
 };
 
+// Products of float32 numbers in TF32, as users have them.
+class Tf32Test : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    setenv("SYMBIND_TF32", "1", 1);
+    unsetenv("MXNET_CUDNN_AUTOTUNE_DEFAULT");
+  }
+  void TearDown() override { setenv("SYMBIND_TF32", "0", 1); }
+};
+
 }  // namespace symbind::testing

@@ -35,6 +35,17 @@ inline NDArrayIter batches(int64_t count = 40, int64_t batch_size = 10, bool shu
   return NDArrayIter(random_array({count, 4}, 5), labels_of(count), {.batch_size = batch_size, .shuffle = shuffle});
 }
 
+inline NamedArrays trained_on(const std::vector<Context>& contexts, const std::string& store, int64_t batch_size = 10,
+                              int epochs = 6) {
+  NDArrayIter data = batches(40, batch_size);
+  Module module(small_network(), {.context = contexts});
+  module.fit(data, {.kvstore = store,
+                    .optimizer_params = {{"learning_rate", 0.1}, {"momentum", 0.9}},
+                    .arg_params = first_values(),
+                    .num_epoch = epochs});
+  return module.get_params().arg_params;
+}
+
 inline void expect_equal(const NamedArrays& actual, const NamedArrays& expected, Tolerance tolerance = {1e-5, 1e-5}) {
   ASSERT_EQ(actual.size(), expected.size());
   for (const auto& [name, array] : expected) EXPECT_TRUE(all_close(actual.at(name), array, tolerance)) << name;
