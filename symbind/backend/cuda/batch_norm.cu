@@ -83,7 +83,7 @@ class ClusterSums {
   explicit __device__ ClusterSums(int blocks) : blocks_(blocks) {}
 
   __device__ PairOf<double> operator()(const PairOf<double>& own) {
-#if SYMBIND_HAS_CLUSTERS
+#if SYMBIND_BUILT_FOR_9_0
     if (blocks_ > 1) {
       // Two places: one is written while the block of rank 0 may still read the other.
       __shared__ double of_blocks[2][most_cluster_blocks][2];

@@ -7,17 +7,13 @@
 
 #include <cuda_runtime.h>
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define SYMBIND_HAS_CLUSTERS 0
-#else
-#define SYMBIND_HAS_CLUSTERS 1
-#endif
+#include "symbind/backend/cuda/barrier.cuh"
 
 namespace symbind::cuda_backend {
 
 inline constexpr int most_cluster_blocks = 8;  // on every GPU that has clusters
 
-#if SYMBIND_HAS_CLUSTERS && defined(__CUDACC__)
+#if SYMBIND_BUILT_FOR_9_0 && defined(__CUDACC__)
 namespace cluster {
 
 // Of this block.
@@ -46,12 +42,8 @@ __device__ inline void store(uint32_t to, double value) {
 // A barrier in shared memory (8 bytes) that opens once, when `bytes` have been stored to this block by send(). One
 // thread sets it up, before it arrives at the cluster's barrier.
 __device__ inline void expect(uint32_t barrier, int bytes) {
-  asm volatile(
-      "mbarrier.init.shared::cta.b64 [%0], 1;\n\t"
-      "fence.mbarrier_init.release.cluster;\n\t"
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-      "r"(bytes)
-      : "memory");
+  barrier::set_up(barrier);
+  barrier::expect_bytes(barrier, static_cast<uint32_t>(bytes));
 }
 __device__ inline void wait_for_expected(uint32_t barrier) {
   uint32_t is_open = 0;

@@ -138,7 +138,7 @@ struct FewRowsArrays {
   bool relu;
 };
 
-#if SYMBIND_HAS_CLUSTERS
+#if SYMBIND_BUILT_FOR_9_0
 namespace few_rows {
 
 // All but the last `left` groups of this thread's copies have arrived.
@@ -460,7 +460,7 @@ template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 2)
     convolve_few_rows(const __grid_constant__ FewRowsShape shape, const __grid_constant__ FewRowsCut cut,
                       const __grid_constant__ FewRowsArrays<T> arrays, const bool reads_weight_early) {
-#if SYMBIND_HAS_CLUSTERS
+#if SYMBIND_BUILT_FOR_9_0
   extern __shared__ __align__(128) unsigned char few_rows_shared[];
   let_next_start();
   few_rows::Block<T, Tile>(shape, cut, arrays, few_rows_shared).run(reads_weight_early);

@@ -23,24 +23,10 @@ double estimated_time(const PlaneGradientShape& shape, const PlaneGradientCut& c
   return rounds(cut.blocks(), multiprocessors) * block + stored_bytes * time_per_stored_byte;
 }
 
-// There may be more blocks than run concurrently, where that divides the work more evenly.
-void choose_groups(const PlaneGradientShape& shape, PlaneGradientCut& cut, int multiprocessors) {
-  constexpr int most_rounds = 4;
-  const int most = std::clamp(most_rounds * multiprocessors / cut.tiles(), 1, cut.pieces);
-  double least = std::numeric_limits<double>::infinity();
-  PlaneGradientCut best = cut;
-  for (cut.groups = 1; cut.groups <= most; ++cut.groups) {
-    const double time = estimated_time(shape, cut, multiprocessors);
-    if (time >= least) continue;
-    least = time;
-    best = cut;
-  }
-  cut = best;
-}
-
 // The cut that needs the least time of those with at most `most_bytes` of shared memory; none: a single row is larger.
 std::optional<PlaneGradientCut> cut_plane_gradient(const PlaneGradientShape& shape, int most_bytes,
                                                    int multiprocessors) {
+  constexpr int most_rounds = 4, most_column_tiles = 16;
   std::optional<PlaneGradientCut> best;
   double least = std::numeric_limits<double>::infinity();
   // False: it is too large, and so are those with more rows or images.
@@ -52,14 +38,15 @@ std::optional<PlaneGradientCut> cut_plane_gradient(const PlaneGradientShape& sha
     complete_cut(shape, cut);
     if (cut.shared_bytes > most_bytes || std::max({cut.images, cut.window_rows, cut.window_columns}) > most_box_extent)
       return false;
-    choose_groups(shape, cut, multiprocessors);
-    if (const double time = estimated_time(shape, cut, multiprocessors); time < least) {
-      least = time;
-      best = cut;
-    }
+    // There may be more blocks than run concurrently, where that divides the work more evenly.
+    const int most_groups = std::clamp(most_rounds * multiprocessors / cut.tiles(), 1, cut.pieces);
+    for (cut.groups = 1; cut.groups <= most_groups; ++cut.groups)
+      if (const double time = estimated_time(shape, cut, multiprocessors); time < least) {
+        least = time;
+        best = cut;
+      }
     return true;
   };
-  constexpr int most_column_tiles = 16;
   for (int column_tiles = 1; column_tiles <= most_column_tiles && !best; ++column_tiles) {
     const int columns = (shape.out[1] + column_tiles - 1) / column_tiles;
     int rows = 1;

@@ -73,7 +73,7 @@ inline void complete_cut(const PlaneGradientShape& shape, PlaneGradientCut& cut)
   cut.shared_bytes = 2 * cut.piece_bytes + barriers_bytes + cut.steps * plane_step * int{sizeof(int)};
 }
 
-#if SYMBIND_HAS_TENSOR_COPIES && defined(__CUDACC__)
+#if SYMBIND_BUILT_FOR_9_0 && defined(__CUDACC__)
 
 class PlaneGradientBlock {
  public:
@@ -95,7 +95,7 @@ class PlaneGradientBlock {
     uint32_t parity = 0;
     for (int piece = group_; piece < cut_.pieces; piece += cut_.groups) {
       copy_piece(piece + cut_.groups, buffer ^ 1);
-      tensor_copy::wait(barrier(buffer), parity);
+      barrier::wait(barrier_of(buffer), parity);
       compute(piece, buffer);
       __syncthreads();  // all threads have used the buffer
       buffer ^= 1;
@@ -118,12 +118,12 @@ class PlaneGradientBlock {
     return tensor_core::shared_address(shared_) + static_cast<uint32_t>(buffer * cut_.piece_bytes);
   }
   __device__ uint64_t* barriers() const { return reinterpret_cast<uint64_t*>(shared_ + 2 * cut_.piece_bytes); }
-  __device__ uint32_t barrier(int buffer) const { return tensor_core::shared_address(barriers() + buffer); }
+  __device__ uint32_t barrier_of(int buffer) const { return tensor_core::shared_address(barriers() + buffer); }
   __device__ int* offsets() const { return reinterpret_cast<int*>(barriers() + 2); }
 
   // Gradients of positions that only fill up the last step are zero; no copy writes there.
   __device__ void prepare() const {
-    if (thread() < 2) tensor_copy::set_up(barrier(thread()));
+    if (thread() < 2) barrier::set_up(barrier_of(thread()));
     const int filled_positions = cut_.steps * plane_step;
     for (int i = thread(); i < filled_positions; i += plane_threads) {
       const int column = i % cut_.columns, row = i / cut_.columns % cut_.rows, image = i / cut_.columns / cut_.rows;
@@ -144,9 +144,9 @@ class PlaneGradientBlock {
     if (thread() != 0 || piece >= cut_.pieces) return;
     const int first_row = row_tile_of(piece) * cut_.rows, first_column = column_tile_of(piece) * cut_.columns;
     const int first_image = piece / (cut_.column_tiles * cut_.row_tiles) * cut_.images;
-    const uint32_t bar = barrier(buffer);
-    tensor_copy::expect_bytes(bar, static_cast<uint32_t>(filter_halves * cut_.positions * position_bytes +
-                                                         plane_warps * cut_.pixels * pixel_bytes));
+    const uint32_t bar = barrier_of(buffer);
+    barrier::expect_bytes(bar, static_cast<uint32_t>(filter_halves * cut_.positions * position_bytes +
+                                                     plane_warps * cut_.pixels * pixel_bytes));
     uint32_t to = piece_at(buffer);
     for (int half = 0; half < filter_halves; ++half, to += static_cast<uint32_t>(cut_.half_bytes))
       tensor_copy::copy_box(to, dy_, {first_filter_ + half * half_filters, first_column, first_row, first_image}, bar);
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(plane_threads, 1)
     sum_plane_gradient(const __grid_constant__ PlaneGradientShape shape, const __grid_constant__ PlaneGradientCut cut,
                        const __grid_constant__ CUtensorMap data, const __grid_constant__ CUtensorMap dy,
                        float* partial) {
-#if SYMBIND_HAS_TENSOR_COPIES
+#if SYMBIND_BUILT_FOR_9_0
   extern __shared__ __align__(1024) unsigned char plane_shared[];
   let_next_start();
   PlaneGradientBlock(shape, cut, data, dy, plane_shared).run(partial);
