@@ -172,16 +172,17 @@ Symbol call_on_symbols(const OpDef& op, nb::handle args, nb::handle kwargs, cons
       const auto attribute = nb::cast<std::string>(key);
       call.attributes[is_steering(attribute) ? hidden_key(attribute) : attribute] = nb::cast<std::string>(value);
     }
-  if (!call.positional.empty() && !call.named.empty() && op.count_field.empty())
-    reject_surplus_inputs(op, op.all_inputs(op.parse_params(call.attributes, "").get()), call);
   std::vector<Symbol> positional;
   bool gaps = false;
   for (const auto& input : call.positional) gaps |= !input;
+  const bool in_both_ways = !call.positional.empty() && !call.named.empty() && op.count_field.empty();
+  Names names;
+  if (gaps || in_both_ways) names = op.all_inputs(op.parse_params(call.attributes, "").get());
+  if (in_both_ways) reject_surplus_inputs(op, names, call);
   if (!gaps)
     for (auto& input : call.positional) positional.push_back(std::move(*input));
   Inputs inputs(std::move(positional));
   if (gaps) {
-    const Names names = op.all_inputs(op.parse_params(call.attributes, "").get());
     for (size_t i = 0; i < call.positional.size(); ++i)
       if (call.positional[i] && i < names.size()) inputs.add(names[i], *call.positional[i]);
   }
